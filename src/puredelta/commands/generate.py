@@ -87,7 +87,10 @@ def manifest_contents(snapshot: Snapshot, keys: frozenset[_Key] | None = None) -
     An unpartitioned table has one always.
     """
     config, columns = snapshot.config, snapshot.config.physical_partition_columns
-    texts = [snapshot.files.partition_texts(name).to_pylist() for name in columns]
+    texts = [
+        [text or None for text in snapshot.files.partition_texts(name).to_pylist()]
+        for name in columns
+    ]
     lines: defaultdict[_Key, list[str]] = defaultdict(list)
     if not columns:
         lines[()] = []
@@ -102,7 +105,12 @@ def manifest_contents(snapshot: Snapshot, keys: frozenset[_Key] | None = None) -
 
 
 def _key(values: Mapping[str, str | None], columns: Iterable[str]) -> _Key:
-    return tuple(values.get(name) for name in columns)
+    """Return a partition as its directory is called: by its text, where empty text is NULL.
+
+    Two spellings of one value have a manifest each, as in delta-spark: its directory is named after
+    the directory of its files, and each file is in one manifest.
+    """
+    return tuple(values.get(name) or None for name in columns)
 
 
 def _manifest_path(config: TableConfig, key: _Key) -> str:

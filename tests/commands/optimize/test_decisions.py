@@ -9,8 +9,10 @@ from puredelta.commands.compaction.metrics import operation_metrics
 from puredelta.commands.compaction.settings import AutoCompactSettings, OptimizeSettings
 from puredelta.commands.optimize.z_columns import resolve_z_columns
 from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.log.files.file_table import FileTable
 from puredelta.protocol.features.properties import TableProperties
 from puredelta.protocol.schema.types import INTEGER, STRING, StructField, StructType
+from puredelta.protocol.table.partitioning import PartitionColumn, Partitioning
 from puredelta.protocol.table.table_config import TableConfig
 from tests.log.tables import PLAIN, add, metadata
 
@@ -104,8 +106,12 @@ def test_the_session_has_the_first_word(
 
 def test_partitions_of_new_rows_and_of_many_files() -> None:
     x, y = (add(f"{p}{n}", {"p": p}) for n, p in enumerate("xy"))
-    assert added_partitions([x, add("z", {"p": "z"}, data_change=False)]) == {(("p", "x"),)}
-    assert partitions_over_threshold([x, y, x], min_num_files=2) == {(("p", "x"),)}
+    by_text = Partitioning(
+        columns=(PartitionColumn(physical_name="p", type=STRING, is_padded=False, time_zone=None),)
+    )
+    assert added_partitions([x, add("z", {"p": "z"}, data_change=False)], by_text) == {("x",)}
+    files = FileTable.of([x, y, x])
+    assert partitions_over_threshold(files, by_text, min_num_files=2) == {("x",)}
 
 
 def test_metrics_of_nothing_left() -> None:

@@ -15,9 +15,28 @@ from puredelta.commands.write.options import SaveMode
 from puredelta.commands.write.planned_write import WriteOutcome
 from puredelta.commands.write.write_table import WriteRequest, write_table
 from puredelta.errors import ConflictError, ErrorCode, InvalidRequestError
+from puredelta.log.files.file_table import FileTable
 from puredelta.log.replay.table_log import TableLog
+from puredelta.log.skipping.pruning import prune_files
+from puredelta.protocol.actions.actions import Add
+from puredelta.protocol.schema.types import (
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    DataType,
+    DecimalType,
+    StructField,
+    StructType,
+)
 from puredelta.store.registry import open_store
 from tests.faults import Meddling, at_first
+from tests.log.tables import config
 
 CDF = {"delta.enableChangeDataFeed": "true"}
 
@@ -94,6 +113,44 @@ def test_dynamic_overwrite_replaces_the_partitions_it_has_rows_for(
     files = TableLog.open(path).snapshot(version=0).files
     assert len(partitions_of(adds, files, config)) == 3
     assert len(partition_predicate(adds, config).parts) == 4
+
+
+@pytest.mark.parametrize(
+    ("data_type", "ours", "theirs", "other"),
+    [
+        (INTEGER, "1", "01", "2"),
+        (DOUBLE, "0.0", "-0.0", "1.0"),
+        (DOUBLE, "NaN", "nan", "1.0"),
+        (FLOAT, "0.1", "0.10", "0.2"),
+        (DecimalType(10, 2), "1.50", "1.5", "1.51"),
+        (BOOLEAN, "true", "TRUE", "false"),
+        (DATE, "2024-01-01", "2024-1-1", "2024-01-02"),
+        (DATE, "+10000-01-01", "10000-1-1", None),
+        (TIMESTAMP, "2024-01-01T00:00:00.000000Z", "2024-01-01 01:00:00", None),
+        (TIMESTAMP_NTZ, "2024-01-01 00:00:00", "2024-01-01T00:00:00.000", "2024-01-02 00:00:00"),
+        (STRING, None, "", "a"),
+    ],
+)
+def test_partitions_are_compared_by_their_values(
+    data_type: DataType, ours: str | None, theirs: str, other: str | None
+) -> None:
+    table = config(
+        schema=StructType((StructField("id", LONG), StructField("p", data_type))),
+        partitioned_by=("p",),
+    )
+    written, same, another = (
+        Add(path=str(n), partition_values={"p": p}, size_bytes=1, modified_ms=0, data_change=True)
+        for n, p in enumerate((ours, theirs, other))
+    )
+    files = FileTable.of([same, another])
+    replaced = partitions_of([written], files, table, time_zone="Europe/Paris")
+    assert [add.path for add in replaced.adds()] == ["1"]
+    predicate = partition_predicate([written], table)
+    mask = None if predicate is None else prune_files(files, table, predicate).to_pylist()
+    assert mask is None or mask[0], "a rival's file of this partition is a conflict"
+    assert (mask is None) == (other is None)
+    if mask is not None and ours != "NaN":
+        assert not mask[1], "one of another partition is none"
 
 
 def test_a_rival_in_another_partition_is_no_conflict(spark: SparkSession, path: str) -> None:

@@ -20,6 +20,8 @@ from puredelta.log.files.file_table import (
 )
 from puredelta.protocol.actions.actions import Add, DeletionVectorDescriptor, Remove
 from puredelta.protocol.actions.file_action_key import FileActionKey
+from puredelta.protocol.schema.types import INTEGER
+from puredelta.protocol.table.partitioning import PartitionColumn, Partitioning
 
 
 def _add(path: str, **more: object) -> Add:
@@ -170,10 +172,15 @@ def test_files_are_picked_in_order_from_any_chunks(sizes: list[int], places: lis
 
 
 def test_partitions_are_counted_by_all_of_their_values() -> None:
-    values = [("1", None), ("1", None), (None, "1"), ("", "1"), ("1", ""), ("11", None)]
+    values = [("1", None), ("01", None), (None, "1"), ("", "1"), ("1", ""), ("11", None)]
     files = FileTable.of(
         _add(str(n), partition_values={"p": p, "q": q}) for n, (p, q) in enumerate(values)
     )
-    assert files.num_partitions(["p", "q"]) == 5
-    assert files.num_partitions(["q"]) == 3
-    assert files.num_partitions([]) == FileTable.of([]).num_partitions(["p"]) == 0
+    p, q = (
+        PartitionColumn(physical_name=name, type=INTEGER, is_padded=False, time_zone=None)
+        for name in ("p", "q")
+    )
+    assert files.num_partitions(Partitioning(columns=(p, q))) == 3
+    assert files.num_partitions(Partitioning(columns=(q,))) == 2
+    assert files.num_partitions(Partitioning(columns=())) == 0
+    assert FileTable.of([]).num_partitions(Partitioning(columns=(p,))) == 0

@@ -8,7 +8,12 @@ from hypothesis import strategies as st
 
 from puredelta.log.maintenance.file_bins import BinLimits, plan_compaction, plan_z_order
 from puredelta.protocol.actions.actions import Add, DeletionVectorDescriptor
+from puredelta.protocol.schema.types import INTEGER
+from puredelta.protocol.table.partitioning import PartitionColumn, Partitioning
 
+BY_NUMBER = Partitioning(
+    columns=(PartitionColumn(physical_name="p", type=INTEGER, is_padded=False, time_zone=None),)
+)
 LIMITS = BinLimits(min_file_size=100, max_file_size=100, max_deleted_rows_ratio=0.05)
 
 
@@ -30,7 +35,9 @@ def add(
 
 
 def paths(files: list[Add], limits: BinLimits = LIMITS) -> list[str]:
-    return ["".join(a.path for a in each.files) for each in plan_compaction(files, limits)]
+    return [
+        "".join(a.path for a in each.files) for each in plan_compaction(files, limits, BY_NUMBER)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -55,6 +62,7 @@ def paths(files: list[Add], limits: BinLimits = LIMITS) -> list[str]:
             id="partitions-apart",
         ),
         pytest.param([add("a", 10, p=None), add("b", 10, p="")], ["ab"], id="empty-text-is-null"),
+        pytest.param([add("a", 10, p="01"), add("b", 10, p="1")], ["ab"], id="one-value-two-texts"),
         pytest.param([add("a", 500, deleted=6)], ["a"], id="lost-many-rows"),
         pytest.param([add("a", 500, deleted=5)], [], id="lost-few-rows"),
         pytest.param([add("a", 500, deleted=1, rows=None)], ["a"], id="nobody-counted"),
@@ -73,7 +81,7 @@ def test_compaction(files: list[Add], bins: list[str]) -> None:
 def test_bins_are_sound(shapes: list[tuple[int, str | None]], capacity: int) -> None:
     limits = BinLimits(min_file_size=100, max_file_size=capacity, max_deleted_rows_ratio=0.05)
     files = [add(str(n), size, p=p) for n, (size, p) in enumerate(shapes)]
-    bins = plan_compaction(files, limits)
+    bins = plan_compaction(files, limits, BY_NUMBER)
     chosen = [a.path for each in bins for a in each.files]
     assert len(chosen) == len(set(chosen))
     for each in bins:
@@ -86,7 +94,7 @@ def test_bins_are_sound(shapes: list[tuple[int, str | None]], capacity: int) -> 
         add(f"m{n}", each.size_bytes, p=each.files[0].partition_values["p"])
         for n, each in enumerate(bins)
     ]
-    again = plan_compaction([*left, *merged], limits)
+    again = plan_compaction([*left, *merged], limits, BY_NUMBER)
     assert len(again) <= len(bins)
 
 
@@ -94,5 +102,5 @@ def test_z_order_takes_every_file_of_a_partition() -> None:
     files = [add("a", 150), add("b", 160), add("c", 10, p="2")]
     assert [
         ("".join(a.path for a in each.files), each.num_ranges)
-        for each in plan_z_order(files, LIMITS)
+        for each in plan_z_order(files, LIMITS, BY_NUMBER)
     ] == [("ab", 3), ("c", 1)]

@@ -38,6 +38,7 @@ from puredelta.protocol.values.partition_values import (
     encode_partition_value,
     is_partition_type,
     parse_partition_value,
+    partition_identity,
 )
 
 UTC = timezone.utc
@@ -169,3 +170,59 @@ def test_only_atomic_columns_partition_a_table() -> None:
     """X-07."""
     assert all(is_partition_type(t) for t in (STRING, LONG, DATE, DecimalType(5, 1), BINARY))
     assert not any(is_partition_type(t) for t in (VOID, ArrayType(LONG), StructType(())))
+
+
+# --- identity -------------------------------------------------------------------------------
+
+SPELLINGS: list[tuple[DataType, list[list[str | None]]]] = [
+    (INTEGER, [["1", "01", "+1", " 1", "1.0", "1.9"], ["-1"], ["0", "-0"], [None, ""], ["x"]]),
+    (LONG, [["9223372036854775807", "+9223372036854775807"], ["9223372036854775806"]]),
+    (DOUBLE, [["1", "1.0", "1E0", "1.00", "1d"], ["0.0", "-0.0", "0", "-0"], ["NaN", "nan"]]),
+    (DOUBLE, [["Infinity", "inf", "1e999"], ["-Infinity"], ["0.1"], ["0.100000001"], ["1_0"]]),
+    (FLOAT, [["0.1", "0.10", "0.100000001"], ["-0.0", "0.0"], ["Infinity", "3.5e38"], ["NaN"]]),
+    (DecimalType(10, 2), [["1.5", "1.50", "01.50", "1.5E0"], ["1.51"], ["0", "-0.00"]]),
+    (BOOLEAN, [["true", "TRUE", "t", "yes", "1"], ["false", "F", "0"], ["maybe"]]),
+    (DATE, [["2024-01-01", "2024-1-1", "2024", "2024-01-01T00:00:00"], ["2024-01-02"]]),
+    (DATE, [["+10000-01-01", "10000-1-1"], ["10000-01-02"], ["9999-12-31"], ["0001-01-01"]]),
+    (DATE, [["+123456-02-29"], ["-0001-01-01", "-0001-1-1"], ["0000-01-01"]]),
+    (
+        TIMESTAMP,
+        [
+            ["2024-01-01T00:00:00.000000Z", "2024-01-01T01:00:00+01:00", "2024-01-01 01:00:00"],
+            ["2024-01-01 00:00:00", "2024-01-01", "2024-1-1 00:00:00.000"],
+            ["+10000-01-01T00:00:00Z", "10000-01-01 01:00:00"],
+            ["9999-12-31 23:59:59"],
+        ],
+    ),
+    (TIMESTAMP_NTZ, [["2024-01-01 00:00:00", "2024-01-01T00:00:00.000", "2024"], ["2024-01-02"]]),
+    (STRING, [["a"], ["A"], ["a "], ["1"], ["01"], ["", None], ["__HIVE_DEFAULT_PARTITION__"]]),
+    (BINARY, [["a"], ["A"], ["", None]]),
+]
+
+
+@pytest.mark.parametrize(("data_type", "values"), SPELLINGS)
+def test_texts_of_one_value_are_one_partition(
+    data_type: DataType, values: list[list[str | None]]
+) -> None:
+    zone = ZoneInfo("Europe/Paris")
+    keys = [{partition_identity(text, data_type, zone) for text in texts} for texts in values]
+    assert [len(found) for found in keys] == [1] * len(values), keys
+    assert len(set().union(*keys)) == len(values), keys
+
+
+def test_a_time_without_a_zone_is_a_value_of_its_own() -> None:
+    local, utc = "2024-01-01 00:00:00", "2024-01-01T00:00:00.000000Z"
+    assert partition_identity(local, TIMESTAMP) != partition_identity(utc, TIMESTAMP)
+    zone = timezone.utc
+    assert partition_identity(local, TIMESTAMP, zone) == partition_identity(utc, TIMESTAMP, zone)
+
+
+@given(st.dates() | st.datetimes(timezones=st.just(timezone.utc)) | st.floats() | st.integers())
+def test_what_is_written_has_the_identity_of_its_text(value: object) -> None:
+    kind = {date: DATE, datetime: TIMESTAMP, float: DOUBLE}.get(type(value), DecimalType(38, 0))
+    if kind == DecimalType(38, 0) and abs(int(str(value))) >= 10**38:
+        return
+    text = encode_partition_value(value, kind)
+    again = encode_partition_value(parse_partition_value(text, kind, timezone.utc), kind)
+    assert partition_identity(text, kind) == partition_identity(again, kind)
+    assert partition_identity(text, kind) != ("text", text)

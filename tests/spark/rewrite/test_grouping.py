@@ -5,12 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from puredelta.protocol.actions.actions import Add
+from puredelta.protocol.schema.types import STRING
+from puredelta.protocol.table.partitioning import PartitionColumn, Partitioning
 from puredelta.spark.rewrite.grouping import (
     GROUP_BYTES_MAX,
     GROUP_FILES_MAX,
     SMALL_BYTES,
     SMALL_FILES_MIN,
     small_groups,
+)
+
+BY_TEXT = Partitioning(
+    columns=(PartitionColumn(physical_name="p", type=STRING, is_padded=False, time_zone=None),)
 )
 
 
@@ -26,7 +32,7 @@ def add(size_bytes: int = 1000, **more: Any) -> Add:
 
 
 def groups(*adds: Add, directories: list[str] | None = None) -> list[int | None]:
-    return small_groups(adds, directories or [""] * len(adds))
+    return small_groups(adds, directories or [""] * len(adds), BY_TEXT)
 
 
 def test_a_few_files_stay_what_they_were() -> None:

@@ -28,6 +28,7 @@ from puredelta.protocol.features.properties import ColumnMappingMode, TablePrope
 from puredelta.protocol.schema.schema_json import encode_schema, parse_schema
 from puredelta.protocol.schema.traversal import fields_by_path
 from puredelta.protocol.table.clustering import clustering_columns, clustering_domain
+from puredelta.protocol.table.partitioning import Partitioning
 from puredelta.protocol.table.row_tracking import tracked_columns
 from puredelta.protocol.table.schema_checks import INVALID_CHARACTERS
 from puredelta.protocol.table.table_config import TableConfig
@@ -58,7 +59,8 @@ def remove_column_mapping(command: Command, *, keeps_property: bool) -> int:
     settings = OptimizeSettings.parse(command.session.settings)
     size = min(settings.limits.max_file_size, FILE_SIZE_MAX)
     old = list(snapshot.files.adds())
-    bins = plan_rewrite(old, replace(settings.limits, max_file_size=size))
+    partitioning = Partitioning.of(snapshot.config, command.session.time_zone)
+    bins = plan_rewrite(old, replace(settings.limits, max_file_size=size), partitioning)
     written = WriteResult.nothing()
     if bins:
         written = rewrite_bins(

@@ -33,6 +33,7 @@ from puredelta.protocol.schema.types import (
     StructField,
     StructType,
 )
+from puredelta.protocol.table.partitioning import Partitioning
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.store.base import Store
 
@@ -62,7 +63,9 @@ def remove_type_widening(command: Command) -> bool:
         limits = OptimizeSettings.parse(command.session.settings).limits
         rewriting = Optimization(
             command=command,
-            bins=plan_rewrite(narrow.adds(), limits),
+            bins=plan_rewrite(
+                narrow.adds(), limits, Partitioning.of(config, command.session.time_zone)
+            ),
             operation=reorg(),
             num_considered=len(unseen),
         )

@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.log.maintenance.clustering_plan import ClusteringPlan
-from puredelta.log.maintenance.file_bins import Bin, partition_key
+from puredelta.log.maintenance.file_bins import Bin
 from puredelta.protocol.actions.actions import Add, Remove
 from puredelta.spark.session.session import is_connect
 
@@ -51,6 +51,8 @@ class OptimizeOutcome:
     bins: tuple[Bin, ...]
     added: tuple[Add, ...]
     removed: tuple[Remove, ...]
+    num_partitions: int
+    """Of the files in ``bins``."""
     num_considered: int
     """Files that it could have rewritten."""
     is_z_order: bool
@@ -74,7 +76,7 @@ class OptimizeOutcome:
             "numFilesRemoved": len(self.removed),
             "filesAdded": _sizes([add.size_bytes for add in self.added]),
             "filesRemoved": _sizes([remove.size_bytes or 0 for remove in self.removed]),
-            "partitionsOptimized": len({partition_key(each.files[0]) for each in self.bins}),
+            "partitionsOptimized": self.num_partitions,
             "zOrderStats": self._z_order() if self.is_z_order else None,
             "clusteringStats": self._clustered(self.clustering) if self.clustering else None,
             "numBins": len(self.bins),

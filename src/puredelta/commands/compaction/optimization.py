@@ -25,6 +25,7 @@ from puredelta.protocol.actions.actions import Add, Remove
 from puredelta.protocol.actions.operations import Operation
 from puredelta.protocol.features.properties import ALL_COLUMNS_INDEXED
 from puredelta.protocol.table.clustering import clustering_columns
+from puredelta.protocol.table.partitioning import Partitioning
 from puredelta.protocol.table.row_tracking import tracked_columns
 from puredelta.protocol.table.stats import without_statistics
 from puredelta.protocol.table.table_config import TableConfig
@@ -136,6 +137,7 @@ class Optimization:
             bins=self.bins,
             added=adds,
             removed=removes,
+            num_partitions=self._num_partitions(),
             num_considered=self.num_considered,
             is_z_order=self.order is not None and self.clustering is None and bool(self.bins),
             clustering=self.clustering,
@@ -145,6 +147,10 @@ class Optimization:
             else min(indexed, num_columns),
             started_ms=started_ms,
         )
+
+    def _num_partitions(self) -> int:
+        partitioning = Partitioning.of(self.command.snapshot.config, self.command.session.time_zone)
+        return len({partitioning.key(each.files[0].partition_values) for each in self.bins})
 
 
 def described_as_wanted(command: Command, config: TableConfig) -> TableConfig:

@@ -37,6 +37,7 @@ from puredelta.protocol.schema.types import (
     PrimitiveType,
     StructType,
 )
+from puredelta.protocol.table.partitioning import Partitioning
 from puredelta.protocol.table.stats import LeafPath, indexed_leaves
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session.open_log import open_log
@@ -129,7 +130,7 @@ def preview_convert(
         )
     except DeltaError as problem:
         return _stopped(spark, log, target, problem)
-    return _preview(log, target, plan)
+    return _preview(log, target, plan, time_zone=command.session.time_zone)
 
 
 def _stopped(
@@ -157,14 +158,17 @@ def _stopped(
     )
 
 
-def _preview(log: TableLog, target: ConversionTarget, plan: ConversionPlan) -> ConversionPreview:
+def _preview(
+    log: TableLog, target: ConversionTarget, plan: ConversionPlan, *, time_zone: str
+) -> ConversionPreview:
     config = plan.config
     rows, missing = _statistics(plan)
     inferred: tuple[InferredColumn, ...] = ()
     if target.infers:
         inferred = infer_partitions((file.path for file in plan.listed), log.root_uri)
     head: tuple[Action, ...] = (config.metadata, config.protocol)
-    partitions = {tuple(add.partition_values.items()) for add in plan.files.adds()}
+    partitioning = Partitioning.of(config, time_zone)
+    partitions = {partitioning.key(add.partition_values) for add in plan.files.adds()}
     return ConversionPreview(
         location=log.root_uri,
         name=target.full_name,

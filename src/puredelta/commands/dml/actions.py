@@ -24,6 +24,7 @@ from puredelta.commands.finish import finish
 from puredelta.commands.running.stages import PhaseTimes, StageTimer
 from puredelta.log.commit.commit_request import CommitRequest, changed_definition
 from puredelta.log.commit.row_ids import PRESERVED_TAG
+from puredelta.protocol.table.partitioning import Partitioning
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.quantities import counted
 
@@ -174,10 +175,9 @@ def commit(
 def _skipping(command: Command, prepared: PreparedCommit, plan: SearchPlan) -> Mapping[str, int]:
     if prepared.kind is not StatementKind.MERGE:
         return {}
-    config = command.snapshot.config
-    columns = [config.physical_path((name,))[0] for name in config.partition_columns]
+    partitioning = Partitioning.of(command.snapshot.config, command.session.time_zone)
     actions = prepared.request.actions
-    return skipping_metrics(command.snapshot.files, plan.candidates, columns, actions)
+    return skipping_metrics(command.snapshot.files, plan.candidates, partitioning, actions)
 
 
 def _commits_alone(context: StatementContext) -> bool:

@@ -17,6 +17,7 @@ from puredelta.commands.dml.verify import RowCounts
 from puredelta.commands.running.stages import PhaseTimes
 from puredelta.log.files.file_table import FileTable
 from puredelta.protocol.actions.actions import Action, Add, AddChangeFile, Remove
+from puredelta.protocol.table.partitioning import Partitioning
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,12 +84,14 @@ def operation_metrics(
 
 
 def skipping_metrics(
-    files: FileTable, candidates: FileTable, columns: Sequence[str], actions: Sequence[Action]
+    files: FileTable,
+    candidates: FileTable,
+    partitioning: Partitioning,
+    actions: Sequence[Action],
 ) -> Mapping[str, int]:
     """Return what delta-spark shows of a MERGE in the UI alone, and not in the history.
 
-    ``columns`` are those that partition the table, by physical names. Of a table without any no
-    partition is counted.
+    Of a table without partitions none is counted.
     """
     removed = [action for action in actions if isinstance(action, Remove)]
     added = [action for action in actions if isinstance(action, Add)]
@@ -98,16 +101,16 @@ def skipping_metrics(
         "numTargetFilesAfterSkipping": len(candidates),
         "numTargetBytesBeforeSkipping": files.total_size_bytes,
         "numTargetBytesAfterSkipping": candidates.total_size_bytes,
-        "numTargetPartitionsAfterSkipping": candidates.num_partitions(columns),
-        "numTargetPartitionsRemovedFrom": _num_partitions(removed),
-        "numTargetPartitionsAddedTo": _num_partitions(added),
+        "numTargetPartitionsAfterSkipping": candidates.num_partitions(partitioning),
+        "numTargetPartitionsRemovedFrom": _num_partitions(removed, partitioning),
+        "numTargetPartitionsAddedTo": _num_partitions(added, partitioning),
         "numTargetChangeFileBytes": sum(change.size_bytes for change in changes),
     }
 
 
-def _num_partitions(actions: Iterable[Add | Remove]) -> int:
+def _num_partitions(actions: Iterable[Add | Remove], partitioning: Partitioning) -> int:
     values = (action.partition_values for action in actions)
-    return len({tuple(sorted(found.items())) for found in values if found})
+    return len({partitioning.key(found) for found in values if found})
 
 
 def merge_metrics(rows: RowCounts, files: FileCounts, times: PhaseTimes) -> Mapping[str, int]:

@@ -6,12 +6,12 @@ replaces every partition it has a row for. All else in the table stays.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timezone
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from puredelta.commands.dml.prune.rules import by_source_predicate
@@ -20,12 +20,13 @@ from puredelta.commands.dml.resolve.partition_condition import resolve_partition
 from puredelta.commands.dml.resolve.statement import ResolvedCondition, ResolvedStatement
 from puredelta.commands.dml.resolve.update_delete import resolve_rows
 from puredelta.commands.dml.spec.update_delete import DeleteSpec
-from puredelta.errors import ErrorCode
+from puredelta.errors import CorruptTableError, ErrorCode
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.actions.actions import Add
-from puredelta.protocol.schema.types import PrimitiveType, StructField
-from puredelta.protocol.table.table_config import TableConfig
+from puredelta.protocol.schema.types import BINARY, STRING, PrimitiveType, StructField
+from puredelta.protocol.table.partitioning import Partitioning
+from puredelta.protocol.table.table_config import CHAR_VARCHAR, TableConfig
 from puredelta.protocol.values.partition_values import parse_partition_value
 from puredelta.protocol.values.predicates import (
     And,
@@ -41,11 +42,14 @@ from puredelta.protocol.values.predicates import (
 from puredelta.spark.resolve.table_attributes import table_identity
 from puredelta.spark.session.delta_conf import REPLACE_WHERE_DATA_COLUMNS
 from puredelta.spark.session.session import SessionInfo
-from puredelta.spark.session.types import quoted
-from puredelta.spark.values.constraints import Check, guarded
+from puredelta.spark.session.types import quoted, to_spark
+from puredelta.spark.values.char_varchar import padded, read_limits
+from puredelta.spark.values.constraints import Check, as_stored, guarded
 from puredelta.spark.values.row_errors import row_error
 
 _ZONED = PrimitiveType("timestamp")
+_GIVEN = "__puredelta_given_"
+"""Before the number of a value as it is given, beside the same value as it will be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,18 +98,26 @@ def resolve_replaced(spark: SparkSession, where: str, config: TableConfig) -> Re
     )
 
 
-def only_where(rows: DataFrame, where: str) -> DataFrame:
+def only_where(rows: DataFrame, where: str, config: TableConfig) -> DataFrame:
     """Return the rows, each of which raises an error where the condition is not true of it.
 
-    The check is one more expression of the job that writes them. The error is
+    The rows have the table's columns. They are judged as the table will show them, and returned as
+    they are given. The check is one more expression of the job that writes them. The error is
     DELTA_REPLACE_WHERE_MISMATCH.
     """
+    names = rows.columns
+    read = _as_read(rows, config)
+    given = {name: f"{_GIVEN}{number}" for number, name in enumerate(read)}
+    if read:
+        others = [F.col(quoted(name)) for name in names if name not in read]
+        kept = [F.col(quoted(name)).alias(hidden) for name, hidden in given.items()]
+        rows = rows.select(*others, *read.values(), *kept)
     message = F.lit(
         f"Written data does not conform to partial table overwrite condition or constraint "
         f"'{where}'. A row has: "
     )
     is_true = F.coalesce(F.expr(f"({where})"), F.lit(False))  # noqa: FBT003 - the value
-    row = F.to_json(F.struct(*map(F.col, map(quoted, rows.columns))))
+    row = F.to_json(F.struct(*map(F.col, map(quoted, names))))
     check = Check(
         ~is_true,
         row_error(
@@ -114,40 +126,64 @@ def only_where(rows: DataFrame, where: str) -> DataFrame:
             {"replaceWhere": F.lit(where)},
         ),
     )
-    first, *others = (F.col(quoted(name)) for name in rows.columns)
-    return rows.select(guarded(first, [check]).alias(rows.columns[0]), *others)
+    values = [F.col(quoted(given.get(name, name))).alias(name) for name in names]
+    first = guarded(F.col(quoted(given.get(names[0], names[0]))), [check])
+    return rows.select(first.alias(names[0]), *values[1:])
 
 
-def partitions_of(adds: Iterable[Add], files: FileTable, config: TableConfig) -> FileTable:
-    """Return the files that are in a partition of any of ``adds``."""
-    columns = config.physical_partition_columns
-    written = {_partition(add.partition_values, columns) for add in adds}
-    values = files.rows["partition_values"].to_pylist()
-    mask = [_partition(dict(pairs or ()), columns) in written for pairs in values]
+def _as_read(rows: DataFrame, config: TableConfig) -> dict[str, Column]:
+    """Return the columns of rows that a reader of the table will see otherwise than they are given.
+
+    An empty text or binary of a partition is NULL (M-108). A ``char(n)`` is filled up, and known to
+    be char, so that Spark fills literals up, too, that a condition compares with it.
+    """
+    kinds = {field.name: field.dataType for field in to_spark(config.schema).fields}
+    described, limited = config.char_varchar_columns, read_limits(rows.sparkSession, config)
+    partition_types = {f.name: f.type for f in config.partition_schema.fields}
+    texts = {name for name, kind in partition_types.items() if kind in (STRING, BINARY)}
+    read: dict[str, Column] = {}
+    for name in rows.columns:
+        if name not in texts and name not in limited:
+            continue
+        value = F.col(quoted(name))
+        value = as_stored(value, partition_types[name]) if name in texts else value
+        value = padded(limited.get(name), value, kinds[name])
+        metadata = {CHAR_VARCHAR: described[(name,)]} if name in limited else {}
+        read[name] = value.alias(name, metadata=metadata)
+    return read
+
+
+def partitions_of(
+    adds: Iterable[Add], files: FileTable, config: TableConfig, *, time_zone: str | None = None
+) -> FileTable:
+    """Return the files that are in a partition of any of ``adds``, however it is spelled.
+
+    ``time_zone`` is the session's, see `Partitioning.of`.
+    """
+    partitioning = Partitioning.of(config, time_zone)
+    written = {partitioning.key(add.partition_values) for add in adds}
+    mask = [key in written for key in files.partition_keys(partitioning)]
     return files.select(pa.array(mask, pa.bool_()))
 
 
 def partition_predicate(adds: Iterable[Add], config: TableConfig) -> Predicate | None:
     """Return what is true of every row in a partition of ``adds``; None if it cannot be said."""
-    fields = config.partition_schema.fields
+    columns, fields = config.physical_partition_columns, config.partition_schema.fields
     if any(field.type == _ZONED for field in fields):
         return None  # the text of a value does not say its zone
-    columns = config.physical_partition_columns
-    keys = {_partition(add.partition_values, columns) for add in adds}
-    return Or(
-        tuple(
-            And(tuple(_equals(f, text) for f, text in zip(fields, key, strict=True)))
-            for key in sorted(keys, key=str)
+    keys = {tuple(add.partition_values.get(column) for column in columns) for add in adds}
+    try:
+        return Or(
+            tuple(
+                And(tuple(_equals(f, text) for f, text in zip(fields, key, strict=True)))
+                for key in sorted(keys, key=str)
+            )
         )
-    )
+    except CorruptTableError:
+        return None  # a year that Python does not have
 
 
 def _equals(field: StructField, text: str | None) -> Predicate:
     ref = Ref(Side.TARGET, (field.name,), field.type)
     value = parse_partition_value(text, field.type, timezone.utc)
     return IsNull(ref) if value is None else Compare(CompareOp.EQUAL, ref, Const(value))
-
-
-def _partition(values: Mapping[str, str | None], columns: Sequence[str]) -> tuple[str | None, ...]:
-    """Return the values of a file's partition; empty text is NULL."""
-    return tuple(values.get(column) or None for column in columns)

@@ -255,6 +255,7 @@ class _Writing:
             config=self._config_of_new_files(),
             options=JobOptions(
                 rebalance=brings_together and not in_one_task,
+                computed=self.context.statement.computed_columns,
                 with_changes=row_plan.recorded,
                 files=self._file_options(),
                 hidden=self._hidden_columns(),

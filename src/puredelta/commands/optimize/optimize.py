@@ -27,6 +27,7 @@ from puredelta.protocol.actions.table_operations import optimize, optimize_clust
 from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.schema.traversal import find_fields
 from puredelta.protocol.table.clustering import CLUSTERING, ColumnPath, clustering_columns
+from puredelta.protocol.table.partitioning import Partitioning
 from puredelta.protocol.table.z_cubes import column_name
 from puredelta.spark.session.ui_metrics import shown_in_ui
 from puredelta.spark.write.curve_order import SAMPLE_ROWS_MAX, CurveOrder
@@ -109,6 +110,7 @@ def _plain(command: Command, spec: OptimizeSpec, settings: OptimizeSettings) -> 
     """Plan to bring files together, along a Z-order curve if the user names columns."""
     snapshot = command.snapshot
     considered = files_where(command.spark, snapshot, spec.predicates)
+    partitioning = Partitioning.of(snapshot.config, command.session.time_zone)
     columns = resolve_z_columns(
         spec.z_order_by,
         snapshot.config,
@@ -116,11 +118,12 @@ def _plain(command: Command, spec: OptimizeSpec, settings: OptimizeSettings) -> 
         checks_statistics=settings.checks_statistics,
     )
     if columns:
-        bins = plan_z_order(considered.adds(), settings.limits)
+        bins = plan_z_order(considered.adds(), settings.limits, partitioning)
         share = _sampled_share(considered)
         order = CurveOrder(columns=columns, curve=ZOrderCurve, sampled_share=share)
     else:
-        bins = plan_compaction(compactable_files(snapshot, considered).adds(), settings.limits)
+        compactable = compactable_files(snapshot, considered)
+        bins = plan_compaction(compactable.adds(), settings.limits, partitioning)
         order = None
     return Optimization(
         command=command,

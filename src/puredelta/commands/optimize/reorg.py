@@ -22,6 +22,7 @@ from puredelta.protocol.features.column_mapping import physical_name
 from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.schema.types import ArrayType, DataType, MapType, StructType
+from puredelta.protocol.table.partitioning import Partitioning
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session.ui_metrics import shown_in_ui
 from puredelta.store.base import Store
@@ -50,10 +51,11 @@ def purge(command: Command, predicates: Sequence[str] = ()) -> OptimizeOutcome:
     snapshot = command.snapshot
     considered = files_where(command.spark, snapshot, predicates)
     settings = OptimizeSettings.parse(command.session.settings)
+    partitioning = Partitioning.of(snapshot.config, command.session.time_zone)
     wanted = _files_to_purge(considered, snapshot.config, command.log.store)
     return Optimization(
         command=command,
-        bins=plan_rewrite(wanted.adds(), settings.limits),
+        bins=plan_rewrite(wanted.adds(), settings.limits, partitioning),
         operation=reorg(predicates=predicates),
         num_considered=len(considered),
     ).run()

@@ -1,12 +1,14 @@
 """The rows of a write with every column of the table.
 
 A column that the rows lack has its default (M-100), is generated (M-101), numbered (M-102), or
-NULL. Columns and nested fields are matched by name; their types were checked before.
+NULL. Columns and nested fields are matched by name; their types were checked before. The order
+is the same for every way to write: values are cast, rows completed, then values become what the
+table stores (M-108), and only then are rows judged, by ``replaceWhere`` and by the table's rules.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
@@ -17,6 +19,7 @@ from puredelta.commands.definition.columns import config_with_marks
 from puredelta.commands.definition.schema_change import with_canonical_names
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.protocol.features.filled_columns import Identity
+from puredelta.protocol.schema.expression_names import referenced_paths
 from puredelta.protocol.schema.traversal import shape
 from puredelta.protocol.schema.types import StructType
 from puredelta.protocol.table.table_config import TableConfig
@@ -59,6 +62,8 @@ class CompleteRows:
     rows: DataFrame
     config: TableConfig
     """The table once these rows are in it: high water marks moved (M-103)."""
+    computed: frozenset[str] = frozenset()
+    """Columns that the rows lacked and whose expressions were computed."""
     staged: StagedRows | None = None
 
     def remove(self, store: Store) -> None:
@@ -79,8 +84,10 @@ def complete_rows(rows: DataFrame, config: TableConfig, *, store: Store) -> Comp
     identities = [i for name, i in config.identity_columns.items() if name not in names]
     generated = [name for name in config.generated_columns if name not in names]
     plain = _with_defaults(given, config, without={i.column for i in identities} | {*generated})
+    computed = frozenset(generated)
     if not identities:
-        return CompleteRows(rows=_ordered(plain, {}, generated, config), config=config)
+        every = _ordered(plain, {}, generated, config)
+        return CompleteRows(rows=every, config=config, computed=computed)
     staged = stage_rows(_storable(plain), store=store)
     try:
         values = {
@@ -92,7 +99,33 @@ def complete_rows(rows: DataFrame, config: TableConfig, *, store: Store) -> Comp
     except BaseException:
         staged.remove(store)
         raise
-    return CompleteRows(rows=numbered, config=marked, staged=staged)
+    return CompleteRows(rows=numbered, config=marked, computed=computed, staged=staged)
+
+
+def checked_rows(
+    rows: DataFrame, config: TableConfig, check: Callable[[DataFrame], DataFrame]
+) -> DataFrame:
+    """Return rows of which a statement computes the rest, once ``check`` has seen them whole.
+
+    Defaults are part of the result: one that is evaluated again may be another value. Columns
+    that are generated or numbered are not. ``check`` returns the rows it is given, with a guard on
+    the first column. Runs nothing.
+    """
+    given = _rows_with_canonical_names(rows, config)
+    names = frozenset(given.columns)
+    numbered = frozenset(config.identity_columns) - names
+    generated = frozenset(config.generated_columns) - names
+    plain = _with_defaults(given, config, without={*numbered, *generated})
+    known = frozenset(plain.columns)
+    computed = {
+        name: generated_value(config, name)
+        for name in sorted(generated)
+        if known.issuperset(
+            path[0] for path in referenced_paths(config.generated_columns[name], config.schema)
+        )
+    }
+    every = plain.withColumns(computed) if computed else plain
+    return check(every).select(*map(quoted, plain.columns))
 
 
 def _marks(identities: Sequence[Identity], num_rows: int) -> Mapping[str, int]:

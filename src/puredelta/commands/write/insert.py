@@ -21,6 +21,7 @@ from puredelta.commands.write.write_table import WriteRequest, write_table
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.schema.types import (
+    BINARY,
     INTEGRAL,
     STRING,
     StructField,
@@ -163,8 +164,8 @@ def _all_of(conditions: Sequence[str]) -> str:
 
 def _is_value(column: StructField, value: str | None) -> str:
     name = display_name((column.name,))
-    if value is None:
-        return f"({name} IS NULL)"
+    if value is None or (not value and column.type in (STRING, BINARY)):
+        return f"({name} IS NULL)"  # M-108
     if column.type == STRING:
         literal = quoted_text(value)
     elif column.type in INTEGRAL and _INTEGER.fullmatch(value):

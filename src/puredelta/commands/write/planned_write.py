@@ -29,7 +29,7 @@ from puredelta.commands.file_options import file_options
 from puredelta.commands.finish import finish
 from puredelta.commands.report.report import Report
 from puredelta.commands.running.statement import running_statement
-from puredelta.commands.write.complete_rows import complete_rows
+from puredelta.commands.write.complete_rows import checked_rows, complete_rows
 from puredelta.commands.write.options import SaveMode, WriteOptions
 from puredelta.commands.write.written_report import NO_FILES, WrittenFacts, written_report
 from puredelta.errors import ErrorCode, InvalidRequestError
@@ -171,7 +171,8 @@ class PlannedWrite:
         files = file_options(command.session.settings, config.properties)
         try:
             rows = self.checked(complete.rows, where)
-            written = write_rows(rows, store=store, config=config, options=JobOptions(files=files))
+            options = JobOptions(files=files, computed=complete.computed)
+            written = write_rows(rows, store=store, config=config, options=options)
         finally:
             complete.remove(store)
         wrote = time.monotonic()
@@ -206,7 +207,8 @@ class PlannedWrite:
         adds = written.adds
         if self.options.keeps_null_partitions:
             adds = tuple(add for add in adds if all(add.partition_values.values()))
-        replaced = partitions_of(adds, existing.files, self.config)
+        zone = self.command.session.time_zone
+        replaced = partitions_of(adds, existing.files, self.config, time_zone=zone)
         predicate = partition_predicate(adds, self.config)
         self.command.transaction.read_files(predicate, replaced)
         return replaced
@@ -238,8 +240,8 @@ class PlannedWrite:
 
     def _replace_rows(self, existing: Snapshot, where: str) -> WriteOutcome:
         """Replace rows of a condition that files do not decide: they are split."""
-        rows = self.checked(self.rows, where)
-        outcome, report = replace_rows(self.command, rows, self.replacement(existing, where))
+        rows, spec = self.replacement(existing, where)
+        outcome, report = replace_rows(self.command, rows, spec)
         return WriteOutcome(
             version=outcome.version,
             num_files=outcome.metrics["numFiles"],
@@ -259,20 +261,22 @@ class PlannedWrite:
                 replaceWhere=where,
             )
 
-    def replacement(self, existing: Snapshot, where: str) -> ReplaceSpec:
-        """Return the statement that replaces rows of a condition."""
-        return ReplaceSpec(
+    def replacement(self, existing: Snapshot, where: str) -> tuple[DataFrame, ReplaceSpec]:
+        """Return the new rows, judged, and the statement that replaces rows of a condition."""
+        rows = checked_rows(self.rows, self.config, lambda every: self.checked(every, where))
+        spec = ReplaceSpec(
             where=where,
-            columns=tuple(self.rows.columns),
+            columns=tuple(rows.columns),
             evolves=self.config is not existing.config,
             operation=self.operation,
         )
+        return rows, spec
 
     def checked(self, rows: DataFrame, where: str | None) -> DataFrame:
         """Return the rows, which raise an error where ``replaceWhere`` is not true of them."""
         if where is None or not self.options.checks_replaced:
             return rows
-        return only_where(rows, where)
+        return only_where(rows, where, self.config)
 
 
 def with_write_settings(command: Command, options: WriteOptions) -> Command:

@@ -58,12 +58,8 @@ def dry_run_write(rows: DataFrame, log: TableLog, request: WriteRequest) -> Repo
     if replaced.goes_by_file(planned.config):
         return _report(planned, replaced.files(planned.command.spark, existing), where=where)
     planned.require_data_change(where)
-    checked = planned.checked(planned.rows, where)
-    return dry_run_statement(
-        planned.command,
-        planned.replacement(existing, where),
-        replaced_input(planned.command, checked),
-    )
+    new_rows, spec = planned.replacement(existing, where)
+    return dry_run_statement(planned.command, spec, replaced_input(planned.command, new_rows))
 
 
 def preview_write(
@@ -83,12 +79,9 @@ def preview_write(
             "are. Use dry_run_write for counts.",
             code=ErrorCode.OPERATION_NOT_ALLOWED,
         )
-    return preview_statement(
-        planned.command,
-        planned.replacement(existing, where),
-        replaced_input(planned.command, planned.checked(planned.rows, where)),
-        limit=limit,
-    )
+    new_rows, spec = planned.replacement(existing, where)
+    new_input = replaced_input(planned.command, new_rows)
+    return preview_statement(planned.command, spec, new_input, limit=limit)
 
 
 def _replaced(planned: PlannedWrite) -> FileTable | None:
@@ -126,7 +119,8 @@ def _count(planned: PlannedWrite, where: str | None) -> int:
     store = planned.command.log.store
     complete = complete_rows(planned.rows, planned.config, store=store)
     try:
-        check_rows(planned.checked(complete.rows, where), planned.config)
+        rows = planned.checked(complete.rows, where)
+        check_rows(rows, planned.config, computed=complete.computed)
         return int(complete.rows.agg(F.count(F.lit(1))).collect()[0][0])
     finally:
         complete.remove(store)

@@ -12,6 +12,7 @@ from puredelta.log.maintenance.garbage import find_garbage, visible_to_vacuum
 from puredelta.log.maintenance.referenced_files import referenced_files
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.actions.paths import folded_path, short_uri
+from puredelta.protocol.table.partitioning import Partitioning
 from puredelta.quantities import counted, in_milliseconds, size_text
 from puredelta.store.base import Store, StoredFile
 
@@ -83,7 +84,7 @@ def size_findings(snapshot: Snapshot) -> Iterator[Finding]:
         return
     small = pc.sum(pc.less(files.rows["size_bytes"], SMALL_BYTES)).as_py() or 0
     average = files.total_size_bytes / len(files)
-    partitions = max(1, files.num_partitions(snapshot.config.physical_partition_columns))
+    partitions = max(1, files.num_partitions(Partitioning.of(snapshot.config)))
     text = (
         f"{small:,} of {counted(len(files), 'file')} are smaller than {size_text(SMALL_BYTES)}; "
         f"the average is {size_text(average)}."

@@ -7,7 +7,7 @@ statistics as JSON text.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
@@ -24,6 +24,7 @@ from puredelta.protocol.actions.action_keys import ACTION_KEYS, VECTOR_KEYS, wir
 from puredelta.protocol.actions.actions import Add, DeletionVectorDescriptor, FileAction, Remove
 from puredelta.protocol.actions.file_action_key import VECTOR_SEPARATOR, FileActionKey
 from puredelta.protocol.actions.paths import canonical_path
+from puredelta.protocol.table.partitioning import Partitioning, PartitionKey
 
 TEXT_MAP = pa.map_(pa.string(), pa.string())
 DELETION_VECTOR_TYPE = pa.struct(
@@ -127,16 +128,21 @@ class FileTable:
         """The sum of the file sizes."""
         return int(pc.sum(self.rows["size_bytes"]).as_py() or 0)
 
-    def num_partitions(self, columns: Sequence[str]) -> int:
-        """Return how many partitions the files are in; 0 for a table without these columns."""
-        if not columns or not len(self):
-            return 0
-        texts = [self.partition_texts(name) for name in columns]
-        joined = pc.binary_join_element_wise(
-            *(pc.fill_null(pc.binary_join_element_wise("=", text, ""), "") for text in texts),
-            "\x00",
-        )
-        return int(pc.count_distinct(joined).as_py())
+    def num_partitions(self, partitioning: Partitioning) -> int:
+        """Return how many partitions the files are in; 0 for a table without partitions."""
+        return len(set(self.partition_keys(partitioning))) if partitioning.columns else 0
+
+    def partition_keys(self, partitioning: Partitioning) -> list[PartitionKey]:
+        """Return the key of each file's partition; every text of a column is parsed once."""
+        columns: list[list[Hashable]] = []
+        for column in partitioning.columns:
+            texts = self.partition_texts(column.physical_name)
+            encoded = pc.dictionary_encode(texts).combine_chunks()
+            # One more than the dictionary has: what a NULL, the index -1, is.
+            known = [*map(column.identity, encoded.dictionary.to_pylist()), None]
+            places = pc.fill_null(encoded.indices, -1).to_pylist()
+            columns.append([known[place] for place in places])
+        return list(zip(*columns, strict=True)) if columns else [()] * len(self)
 
     def partition_texts(self, name: str) -> pa.ChunkedArray:
         """Return each file's value of a partition column by its physical name, as its text."""

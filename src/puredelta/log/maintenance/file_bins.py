@@ -1,7 +1,7 @@
 """Which files an OPTIMIZE rewrites together: pure decisions, no Spark and no storage.
 
-A bin is a group of files of one partition that are rewritten together. Bins are filled as in
-delta-spark: files in order of size, one bin after the other.
+A bin is a group of files of one partition that are rewritten together, however the log spells the
+partition. Bins are filled as in delta-spark: files in order of size, one bin after the other.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 from puredelta.log.files.row_counts import physical_rows
 from puredelta.protocol.actions.actions import Add
-
-PartitionKey = tuple[tuple[str, str | None], ...]
+from puredelta.protocol.table.partitioning import Partitioning, PartitionKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +40,9 @@ class Bin:
         return sum(add.size_bytes for add in self.files)
 
 
-def plan_compaction(files: Iterable[Add], limits: BinLimits) -> tuple[Bin, ...]:
+def plan_compaction(
+    files: Iterable[Add], limits: BinLimits, partitioning: Partitioning
+) -> tuple[Bin, ...]:
     """Put small files, and files with many deleted rows, into bins; each bin becomes one file.
 
     A bin of one file is left out unless that file has many deleted rows: rewriting it would
@@ -54,29 +55,33 @@ def plan_compaction(files: Iterable[Add], limits: BinLimits) -> tuple[Bin, ...]:
     ]
     return tuple(
         Bin(files=tuple(add for _, add in sorted(members, key=_number)))
-        for partition in _by_partition(wanted)
+        for partition in _by_partition(wanted, partitioning)
         for members in _filled(partition, limits.max_file_size)
         if len(members) > 1 or has_many_deletes(members[0][1], limits)
     )
 
 
-def plan_rewrite(files: Iterable[Add], limits: BinLimits) -> tuple[Bin, ...]:
+def plan_rewrite(
+    files: Iterable[Add], limits: BinLimits, partitioning: Partitioning
+) -> tuple[Bin, ...]:
     """Put files into bins that all have to be written anew; each bin becomes one file."""
     return tuple(
         Bin(files=tuple(add for _, add in sorted(members, key=_number)))
-        for partition in _by_partition(enumerate(files))
+        for partition in _by_partition(enumerate(files), partitioning)
         for members in _filled(partition, limits.max_file_size)
     )
 
 
-def plan_z_order(files: Iterable[Add], limits: BinLimits) -> tuple[Bin, ...]:
+def plan_z_order(
+    files: Iterable[Add], limits: BinLimits, partitioning: Partitioning
+) -> tuple[Bin, ...]:
     """Put every partition into a bin of its own; its size decides how many files it becomes."""
     return tuple(
         Bin(
             files=(members := tuple(add for _, add in partition)),
             num_ranges=max(1, sum(add.size_bytes for add in members) // limits.max_file_size),
         )
-        for partition in _by_partition(enumerate(files))
+        for partition in _by_partition(enumerate(files), partitioning)
     )
 
 
@@ -90,11 +95,6 @@ def has_many_deletes(add: Add, limits: BinLimits) -> bool:
     return add.deletion_vector.cardinality / rows > limits.max_deleted_rows_ratio
 
 
-def partition_key(add: Add) -> PartitionKey:
-    """Return a key that is equal for files of one partition; empty text is NULL."""
-    return tuple(sorted((name, value or None) for name, value in add.partition_values.items()))
-
-
 _Numbered = tuple[int, Add]
 
 
@@ -102,10 +102,12 @@ def _number(member: _Numbered) -> int:
     return member[0]
 
 
-def _by_partition(files: Iterable[_Numbered]) -> Iterable[list[_Numbered]]:
+def _by_partition(
+    files: Iterable[_Numbered], partitioning: Partitioning
+) -> Iterable[list[_Numbered]]:
     partitions: defaultdict[PartitionKey, list[_Numbered]] = defaultdict(list)
     for number, add in files:
-        partitions[partition_key(add)].append((number, add))
+        partitions[partitioning.key(add.partition_values)].append((number, add))
     return partitions.values()
 
 

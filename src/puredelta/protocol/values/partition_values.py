@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 import re
 import struct
-from collections.abc import Callable, Mapping
-from datetime import datetime, tzinfo
+from collections.abc import Callable, Hashable, Mapping
+from datetime import MAXYEAR, date, datetime, timedelta, timezone, tzinfo
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from functools import lru_cache
 from typing import Any
 
 from typing_extensions import assert_never
@@ -64,6 +65,29 @@ def parse_partition_value(text: str | None, data_type: DataType, time_zone: tzin
             value=text,
             type=name,
         ) from error
+
+
+@lru_cache(maxsize=1 << 16)
+def partition_identity(
+    text: str | None, data_type: DataType, time_zone: tzinfo | None = None
+) -> Hashable:
+    """Return a key that two texts have in common exactly where they are one value of the type.
+
+    The texts of one log come from many writers: ``01`` and ``1`` are one month, ``-0.0`` is zero,
+    and an empty text is null. Years that Python does not have are values, too. A text that is no
+    value of the type equals itself alone, as does a time without a zone where no ``time_zone`` is
+    given.
+
+    >>> integer = PrimitiveType("integer")
+    >>> partition_identity("01", integer) == partition_identity("1", integer)
+    True
+    """
+    if not text:
+        return None
+    try:
+        return _identity(text, data_type, time_zone)
+    except (ValueError, InvalidOperation, OverflowError):
+        return ("text", text)
 
 
 def encode_partition_value(value: Any, data_type: DataType) -> str | None:
@@ -169,6 +193,77 @@ _PARSERS: Mapping[str, Callable[[str], Any]] = {
     "float": _parse_float,
     "double": _parse_float,
 }
+
+
+# --- identity -------------------------------------------------------------------------------
+
+_FRACTION = re.compile(r"([+-]?\d+)\.\d*")
+_JAVA_SUFFIX = re.compile(r"(?<=[\d.])[dDfF]$")
+_YEAR = re.compile(r"\s*([+-]?\d{4,7})(.*)", re.DOTALL)
+_CYCLE_YEARS, _CYCLE_DAYS = 400, 146_097
+"""After so many years the calendar repeats itself, days of the week included."""
+_LATE_YEAR, _EARLY_YEAR = 5600, 400
+"""The first years of the cycles that stand for all later and all earlier ones."""
+
+
+def _identity(text: str, data_type: DataType, zone: tzinfo | None) -> Hashable:
+    match data_type:
+        case PrimitiveType("float" | "double" as name):
+            return _float_identity(_parse_float(_JAVA_SUFFIX.sub("", text)), name)
+        case PrimitiveType("date"):
+            return _moved_to_python_years(text, lambda moved: _days(parse_date(moved)))
+        case PrimitiveType("timestamp"):
+            # Without a zone a time is naive here, which no aware one is taken for.
+            return _moved_to_python_years(text, lambda moved: _moment(parse_timestamp(moved, zone)))
+        case PrimitiveType("timestamp_ntz"):
+            return _moved_to_python_years(text, lambda moved: _moment(_parse_local(moved)))
+        case PrimitiveType(name) if name in _BITS:
+            # Spark's readers cut a fraction off.
+            whole = _FRACTION.fullmatch(text.strip())
+            return _parse_integer(text if whole is None else whole[1], _BITS[name])
+        case PrimitiveType() | DecimalType() | ArrayType() | MapType() | StructType():
+            value: Hashable = _parse(text, data_type, timezone.utc)
+            return value
+        case _:
+            assert_never(data_type)
+
+
+def _float_identity(value: float, name: str) -> Hashable:
+    if math.isnan(value):
+        return "NaN"
+    if name == "float" and math.isfinite(value):
+        # The nearest number of single precision, infinite where there is no finite one.
+        bits = _single(repr(value))
+        value = math.copysign(math.inf, value) if bits is None else struct.unpack("<f", bits)[0]
+    return value + 0.0  # -0.0 is 0.0
+
+
+_Time = tuple[bool, int, timedelta]
+"""Whether it is in UTC, the number of its day, and the time since midnight."""
+
+
+def _days(value: date) -> _Time:
+    return False, value.toordinal(), timedelta()
+
+
+def _moment(value: datetime) -> _Time:
+    midnight = value.replace(hour=0, minute=0, second=0, microsecond=0)
+    return value.tzinfo is not None, value.toordinal(), value - midnight
+
+
+def _moved_to_python_years(text: str, parse: Callable[[str], _Time]) -> _Time:
+    """Parse a text of any year: in the year of the same calendar that Python can count."""
+    year = _YEAR.fullmatch(text)
+    if year is None:
+        return parse(text)
+    number, rest = int(year[1]), year[2]
+    is_early = number < _EARLY_YEAR
+    if _EARLY_YEAR <= number < MAXYEAR:
+        cycles = 0
+    else:
+        cycles = (number - (_EARLY_YEAR if is_early else _LATE_YEAR)) // _CYCLE_YEARS
+    is_utc, day, time = parse(f"{number - cycles * _CYCLE_YEARS:04d}{rest}")
+    return is_utc, day + cycles * _CYCLE_DAYS, time
 
 
 # --- writing --------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from puredelta.log.files.clock import random_id
 from puredelta.log.footers.file_stats import TableStatistics
 from puredelta.protocol.actions.actions import Add
 from puredelta.protocol.actions.paths import absolute_uri, path_below_root
+from puredelta.protocol.table.partitioning import Partitioning
 from puredelta.protocol.table.row_tracking import RowTrackingColumns, tracked_columns
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.data_files.data_paths import DataPaths
@@ -103,7 +104,7 @@ class ArrowRewriter:
             return NotApplicable(reason=f"workers have no way to files of {root_uri}")
         tracked = tracked_columns(self.config)
         self._directories.update(directories)
-        groups = small_groups(adds, directories)
+        groups = small_groups(adds, directories, Partitioning.of(self.config))
         codec = COPY_CODECS.get(self.config.properties.compression_codec or "")
         return [
             RewriteTask(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from puredelta.protocol.actions.actions import Add
+from puredelta.protocol.table.partitioning import Partitioning
 
 SMALL_BYTES = 2 * 1024 * 1024
 """A file of less is brought together with others."""
@@ -20,7 +21,9 @@ SMALL_FILES_MIN = 16
 """With fewer in one place there is nothing to gain, and files stay what they were."""
 
 
-def small_groups(adds: Sequence[Add], directories: Sequence[str]) -> list[int | None]:
+def small_groups(
+    adds: Sequence[Add], directories: Sequence[str], partitioning: Partitioning
+) -> list[int | None]:
     """Return for each file the number of its group, ``None`` if it is rewritten alone.
 
     ``directories`` are where new files go. Files that bear tags or were clustered stay alone:
@@ -28,7 +31,7 @@ def small_groups(adds: Sequence[Add], directories: Sequence[str]) -> list[int | 
     """
     groups: list[int | None] = [None] * len(adds)
     count = 0
-    for members in _by_place(adds, directories):
+    for members in _by_place(adds, directories, partitioning):
         if len(members) < SMALL_FILES_MIN:
             continue
         for run in _runs(members, adds):
@@ -38,12 +41,14 @@ def small_groups(adds: Sequence[Add], directories: Sequence[str]) -> list[int | 
     return groups
 
 
-def _by_place(adds: Sequence[Add], directories: Sequence[str]) -> list[list[int]]:
+def _by_place(
+    adds: Sequence[Add], directories: Sequence[str], partitioning: Partitioning
+) -> list[list[int]]:
     """Return the small files of each directory and partition, in their order."""
     places: dict[object, list[int]] = {}
     for number, (add, directory) in enumerate(zip(adds, directories, strict=True)):
         if add.size_bytes < SMALL_BYTES and not add.tags and add.clustering_provider is None:
-            place = (directory, tuple(sorted(add.partition_values.items())))
+            place = (directory, partitioning.key(add.partition_values))
             places.setdefault(place, []).append(number)
     return list(places.values())
 

@@ -7,7 +7,7 @@ row. A row that breaks a rule ends the job with delta-spark's error, which names
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column
@@ -19,6 +19,7 @@ from puredelta.protocol.schema.expression_names import referenced_paths
 from puredelta.protocol.schema.schema_json import simple_string
 from puredelta.protocol.schema.traversal import find_fields, types_by_path
 from puredelta.protocol.schema.types import (
+    BINARY,
     STRING,
     ArrayType,
     DataType,
@@ -61,13 +62,25 @@ def guarded(value: Column, checks: Sequence[Check]) -> Column:
     return cases.otherwise(value)
 
 
-def table_checks(config: TableConfig) -> list[Check]:
-    """Return every rule of the table, over a frame with its columns by logical name."""
+def as_stored(value: Column, data_type: DataType) -> Column:
+    """Return what a table stores of a partition value: an empty text or binary is NULL (M-108)."""
+    return F.when(F.length(value) > 0, value) if data_type in (STRING, BINARY) else value
+
+
+def table_checks(config: TableConfig, *, computed: Collection[str] = ()) -> list[Check]:
+    """Return every rule of the table, over a frame with its columns by logical name.
+
+    Generated columns that were ``computed`` in every row need no check.
+    """
     return [
         *_not_null_checks(config.schema),
         *_length_checks(config),
         *(_expression_check(name, sql, config) for name, sql in _expressions(config).items()),
-        *(_generation_check(name, sql, config) for name, sql in config.generated_columns.items()),
+        *(
+            _generation_check(name, sql, config)
+            for name, sql in config.generated_columns.items()
+            if name not in computed
+        ),
     ]
 
 
@@ -214,8 +227,8 @@ def _expression_check(name: str, sql: str, config: TableConfig) -> Check:
 def _generation_check(column: str, sql: str, config: TableConfig) -> Check:
     """A generated column must hold what its expression gives for the row (M-101)."""
     expected = generated_value(config, column)
-    if any(f.name == column and f.type == STRING for f in config.partition_schema.fields):
-        expected = F.nullif(expected, F.lit(""))  # M-108
+    if column in config.partition_columns:
+        expected = as_stored(expected, _type_at(config.schema, (column,)))
     given = F.col(quoted(column))
     if is_spatial(_type_at(config.schema, (column,))):
         given, expected = _binary(given), _binary(expected)

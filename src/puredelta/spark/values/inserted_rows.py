@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from puredelta.protocol.table.table_config import CHAR_VARCHAR
 from puredelta.spark.jvm.casts import inserted_rows
 from puredelta.spark.session.session import SessionInfo
 from puredelta.spark.session.types import quoted, struct_as_nullable, without_table_metadata
@@ -24,14 +25,26 @@ _NESTED = (T.StructType, T.ArrayType, T.MapType, T.NullType)
 def stored_as(rows: DataFrame, columns: T.StructType, *, table: str, by_name: bool) -> DataFrame:
     """Return the rows of an INSERT with exactly these columns, by name or by position.
 
-    ``table`` is what errors call the table. Classic sessions only. Runs no job.
+    ``table`` is what errors call the table. Text of a ``char(n)`` stays as it is given, as in every
+    other way of writing: Spark would fill it up with blanks. Classic sessions only. Runs no job.
 
     Raises:
         pyspark.errors.AnalysisException: too many or too few columns, or a type that does not
             fit (INSERT_COLUMN_ARITY_MISMATCH, INCOMPATIBLE_DATA_FOR_TABLE).
     """
     plain = without_table_metadata(struct_as_nullable(columns))
-    return inserted_rows(rows, plain, table=table, by_name=by_name)
+    unlimited = T.StructType(
+        [
+            T.StructField(
+                f.name,
+                f.dataType,
+                f.nullable,
+                {key: value for key, value in f.metadata.items() if key != CHAR_VARCHAR},
+            )
+            for f in plain.fields
+        ]
+    )
+    return inserted_rows(rows, unlimited, table=table, by_name=by_name)
 
 
 def stored_by_name(rows: DataFrame, columns: T.StructType) -> DataFrame:

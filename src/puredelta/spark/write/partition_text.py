@@ -16,9 +16,18 @@ from decimal import Decimal
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from puredelta.protocol.schema.types import BINARY, STRING, TIMESTAMP, DataType, DecimalType
+from puredelta.protocol.schema.types import (
+    BINARY,
+    DOUBLE,
+    FLOAT,
+    STRING,
+    TIMESTAMP,
+    DataType,
+    DecimalType,
+)
 from puredelta.protocol.values.partition_escape import HIVE_NULL
 from puredelta.protocol.values.partition_values import encode_partition_value
+from puredelta.spark.session.types import to_spark_type
 from puredelta.store.base import NameRule
 
 _MICRO_DIGITS = 6
@@ -42,6 +51,9 @@ def partition_text(value: Column, data_type: DataType, names: NameRule = NameRul
         return F.when(value.rlike(_AMBIGUOUS), digits).otherwise(text)
     if data_type == BINARY:
         return F.hex(value)
+    if data_type in (FLOAT, DOUBLE):
+        # -0.0 is 0.0 wherever Spark compares them: one value has one text.
+        value = F.when(value == 0, F.lit(0).cast(to_spark_type(data_type))).otherwise(value)
     if data_type == TIMESTAMP:
         # The time in UTC, computed without any time zone.
         origin = F.lit("1970-01-01 00:00:00").cast("timestamp_ntz")

@@ -27,6 +27,7 @@ from puredelta.log.files.clock import Clock, IdSource, random_id, wall_clock
 from puredelta.protocol.actions.log_paths import CHANGE_DATA_DIRECTORY
 from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.schema.types import (
+    BINARY,
     COLLATIONS,
     STRING,
     VOID,
@@ -40,7 +41,7 @@ from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.data_files.data_io import DataIo, data_io
 from puredelta.spark.session.helper_columns import CHANGE, IS_CHANGE
 from puredelta.spark.session.types import as_nullable, from_spark, quoted, to_spark_type
-from puredelta.spark.values.constraints import Check, guarded, table_checks
+from puredelta.spark.values.constraints import Check, as_stored, guarded, table_checks
 from puredelta.spark.write.arrow_job import ArrowJob, run_arrow_job
 from puredelta.spark.write.file_options import SESSION_FILES, FileOptions
 from puredelta.spark.write.parquet_job import named_failures, removed_on_failure, run_parquet_job
@@ -61,6 +62,10 @@ class JobOptions:
 
     enforce_constraints: bool = True
     """Off: rows are taken as they are, because the table had them before."""
+    computed: frozenset[str] = frozenset()
+    """Generated columns that hold what their expression gave in every row: no user gave a value
+    that could be wrong. An expression reads the values as they were given, so ``length(x)`` is 0
+    of the empty text that a partition stores as NULL (M-108), as in delta-spark."""
     rebalance: bool = False
     """First bring the rows of a partition together, for fewer and larger files."""
     keeps_order: bool = False
@@ -128,15 +133,21 @@ def write_rows(
         return written
 
 
-def check_rows(rows: DataFrame, config: TableConfig, *, with_changes: bool = False) -> None:
+def check_rows(
+    rows: DataFrame,
+    config: TableConfig,
+    *,
+    computed: frozenset[str] = frozenset(),
+    with_changes: bool = False,
+) -> None:
     """Compute rows as `write_rows` does, check the rules of the table, and keep nothing.
 
-    Runs one Spark job; ``rows`` and ``with_changes`` are as there.
+    Runs one Spark job; ``rows`` and the options are as there.
 
     Raises:
         InvalidRequestError: a row breaks a rule of the table.
     """
-    options = JobOptions(with_changes=with_changes)
+    options = JobOptions(computed=computed, with_changes=with_changes)
     layout = _FileLayout(config=config, options=options, names=NameRule.EXACT)
     with write_session(rows) as bound, named_failures("the new rows"):
         layout.physical_rows(bound).write.format("noop").mode("overwrite").save()
@@ -243,7 +254,7 @@ class _FileLayout:
     def _checks(self) -> list[Check]:
         if not self.options.enforce_constraints:
             return []
-        checks = table_checks(self.config)
+        checks = table_checks(self.config, computed=self.options.computed)
         if not self.options.with_changes:
             return checks
         in_table = F.col(CHANGE).isNull()
@@ -264,8 +275,8 @@ def stored_rows(rows: DataFrame, config: TableConfig) -> DataFrame:
     """Apply what the table does to values before it checks them."""
     changed: dict[str, Column] = {}
     for field in config.partition_schema.fields:
-        if field.type == STRING:
-            changed[field.name] = F.nullif(F.col(quoted(field.name)), F.lit(""))  # M-108
+        if field.type in (STRING, BINARY):
+            changed[field.name] = as_stored(F.col(quoted(field.name)), field.type)
     return rows.withColumns(changed) if changed else rows
 
 

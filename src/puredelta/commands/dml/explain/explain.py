@@ -109,7 +109,12 @@ def _check(trial: Trial, decision: Decision) -> None:
     rows = frame_of_new_rows(context, trial.plan, decision)
     if context.statement.has_subqueries:
         rows = context.command.bind(rows, only_subqueries=True)
-    check_rows(rows, context.statement.config, with_changes=decision.rows.recorded)
+    check_rows(
+        rows,
+        context.statement.config,
+        computed=context.statement.computed_columns,
+        with_changes=decision.rows.recorded,
+    )
 
 
 def execute_reported(

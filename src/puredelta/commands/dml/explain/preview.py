@@ -230,9 +230,15 @@ class _Preview:
     def _with_values(
         self, frame: DataFrame, actions: Mapping[int, Mapping[str, Column]]
     ) -> DataFrame:
-        config = self.trial.context.statement.config
-        rows = rows_with_values(frame, actions, config, helpers=(FILE_ORDINAL, ROW_INDEX))
-        return stored_rows(rows, config)
+        statement = self.trial.context.statement
+        rows = rows_with_values(
+            frame,
+            actions,
+            statement.config,
+            helpers=(FILE_ORDINAL, ROW_INDEX),
+            unjudged=statement.computed_columns,
+        )
+        return stored_rows(rows, statement.config)
 
     def _rows_of_whole_files(self) -> DataFrame:
         context, plan = self.trial.context, self.trial.plan

@@ -249,4 +249,6 @@ def _new_rows(
     """Give every row the values of its clause, which stays as `CLAUSE`; rows without one go."""
     chosen = frame.withColumn(CLAUSE, clause).where(F.col(CLAUSE).isNotNull())
     helpers = (ROW_ID,) if row_plan.keeps_row_ids else ()
-    return rows_with_values(chosen, actions, context.statement.config, helpers=helpers)
+    statement = context.statement
+    unjudged = statement.computed_columns
+    return rows_with_values(chosen, actions, statement.config, helpers=helpers, unjudged=unjudged)

@@ -2,12 +2,13 @@
 
 A column that a clause leaves out is computed once all others are known: a generated column
 from its expression (M-101). So expressions see the new values, and names resolve as they do
-over the table itself.
+over the table itself. They read values as a user gave them, unless another clause gives the
+generated column itself: then it is judged in every row, by values as the table stores them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -16,6 +17,7 @@ from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session.helper_columns import CLAUSE
 from puredelta.spark.session.types import quoted
 from puredelta.spark.values.filled_columns import generated_value
+from puredelta.spark.write.writer import stored_rows
 
 
 def rows_with_values(
@@ -24,11 +26,13 @@ def rows_with_values(
     config: TableConfig,
     *,
     helpers: Sequence[str] = (),
+    unjudged: Collection[str] = (),
 ) -> DataFrame:
     """Give every row the values of its clause: the table's columns, then `CLAUSE`, `helpers`.
 
     ``frame`` has the number of the clause in `CLAUSE`; ``actions`` has by number the values
-    of every column but the generated ones that are to be computed. Runs nothing.
+    of every column but the generated ones that are to be computed; ``unjudged`` are those that
+    are computed in every row of the statement. Runs nothing.
     """
     computed = {
         name: [number for number, values in actions.items() if name not in values]
@@ -39,6 +43,8 @@ def rows_with_values(
     names = [*config.schema.names, CLAUSE, *helpers]
     values = [_value(name, actions, fires) for name in config.schema.names]
     rows = frame.select(*values, CLAUSE, *helpers).toDF(*names)
+    if not missing.keys() <= {*unjudged}:
+        rows = stored_rows(rows, config)
     generated = {
         name: F.when(F.col(CLAUSE).isin(numbers), generated_value(config, name)).otherwise(
             F.col(quoted(name))

@@ -186,6 +186,13 @@ class ResolvedStatement:
         return (*self.matched, *self.not_matched, *self.not_matched_by_source)
 
     @property
+    def computed_columns(self) -> frozenset[str]:
+        """Generated columns that no clause gives a value: the table computes them in every row."""
+        actions = [clause.action for clause in self.clauses]
+        given = [a.values for a in actions if isinstance(a, ResolvedUpdate | ResolvedInsert)]
+        return frozenset(self.config.generated_columns).difference(*given)
+
+    @property
     def is_insert_only(self) -> bool:
         """Whether no target row can change."""
         return not self.matched and not self.not_matched_by_source
