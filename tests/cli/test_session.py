@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,10 +14,9 @@ from pyspark.sql import SparkSession
 pytest.importorskip("typer")
 
 import puredelta
+from puredelta.cli import spark_commands
 from puredelta.cli.command_line import run_command_line
 from puredelta.cli.exit_codes import ExitCode
-
-_MODULES = ("convert", "diff", "merge", "optimize", "restore", "sql", "vacuum")
 
 
 @pytest.fixture
@@ -29,9 +27,7 @@ def shared(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[Spa
     def session(_context: object, _title: str) -> Iterator[SparkSession]:
         yield spark
 
-    for name in _MODULES:
-        module = importlib.import_module(f"puredelta.cli.session.{name}")
-        monkeypatch.setattr(module, "spark_session", session)
+    monkeypatch.setattr(spark_commands, "spark_session", session)
     assert puredelta.activate(spark)
     yield spark
     puredelta.deactivate()

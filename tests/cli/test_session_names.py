@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from puredelta.cli.session.names import table_name
-from puredelta.cli.session.statements import split_statements
+from puredelta.cli.session import table_name
+from puredelta.cli.statements import split_statements
 
 
 @pytest.mark.parametrize(

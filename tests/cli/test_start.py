@@ -34,7 +34,12 @@ _NOT_NEEDED = (
         "puredelta.sql",
         "puredelta.tables",
     ),
-    *("puredelta.cli.app", "puredelta.cli.session", "puredelta.inspection.report"),
+    *(
+        "puredelta.cli.app",
+        "puredelta.cli.session",
+        "puredelta.cli.spark_commands",
+        "puredelta.inspection.report",
+    ),
     *("puredelta.log.checkpoint", "puredelta.log.commit"),
 )
 """By any command that reads a log: slow to import, or loaded by a module in the wrong place."""

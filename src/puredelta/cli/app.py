@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from puredelta.cli.context import Context
-from puredelta.cli.declared import COMMANDS, READING, DeclaredCommand, DeclaredParameter
+from puredelta.cli.declared import COMMANDS, SPARK, DeclaredCommand, DeclaredParameter
 from puredelta.cli.exit_codes import ExitCode
 from puredelta.cli.run import run_command
 from puredelta.version import __version__
@@ -106,5 +106,5 @@ def _typed(parameter: DeclaredParameter) -> inspect.Parameter:
 for _command in COMMANDS:
     app.command(
         _command.name,
-        rich_help_panel="Without Spark" if _command.room == READING else "With Spark",
+        rich_help_panel="With Spark" if _command.module == SPARK else "Without Spark",
     )(_function_of(_command))

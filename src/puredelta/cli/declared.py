@@ -6,9 +6,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-READING = "puredelta.cli.reading"
+LOG = "puredelta.cli.log_commands"
 """Commands that read the log alone."""
-SESSION = "puredelta.cli.session"
+DOCTOR = "puredelta.cli.doctor"
+"""The one that reads the environment, too."""
+SPARK = "puredelta.cli.spark_commands"
 """Commands that start a Spark session."""
 
 
@@ -17,7 +19,7 @@ class DeclaredParameter:
     """One argument or option of a command."""
 
     name: str
-    """That of the keyword of the command's ``run``."""
+    """That of the keyword of the command's function."""
     help: str
     kind: type[bool | float | int | Path | str] = str
     flags: tuple[str, ...] = ()
@@ -31,19 +33,19 @@ class DeclaredParameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredCommand:
-    """One command; ``room`` has the module of its name, and that a function ``run``."""
+    """One command: the function of its name in a module."""
 
     name: str
-    room: str
+    module: str
     help: str
     parameters: tuple[DeclaredParameter, ...]
     spark_switch: str | None = None
-    """The switch with which the module of the same name in `SESSION` runs it."""
+    """The switch with which the function of the same name in `SPARK` runs it."""
 
-    def room_of(self, values: Mapping[str, object]) -> str:
-        """Return where the module is that runs the command with these values."""
+    def module_of(self, values: Mapping[str, object]) -> str:
+        """Return the module that runs the command with these values."""
         switched = self.spark_switch is not None and values.get(self.spark_switch)
-        return SESSION if switched else self.room
+        return SPARK if switched else self.module
 
     def arguments_of(self, values: Mapping[str, object]) -> dict[str, object]:
         """Return what the function gets: all but the switch that has chosen it."""
@@ -52,7 +54,7 @@ class DeclaredCommand:
     def starts_spark(self, words: Collection[str]) -> bool:
         """Tell whether the command with these words starts a session."""
         switch = self.spark_switch
-        return self.room == SESSION or (switch is not None and f"--{switch}" in words)
+        return self.module == SPARK or (switch is not None and f"--{switch}" in words)
 
 
 def _argument(
@@ -111,7 +113,7 @@ _VERSION = _option("--version", "An older version.", kind=int, minimum=0)
 COMMANDS = (
     DeclaredCommand(
         name="history",
-        room=READING,
+        module=LOG,
         help="Show the newest commits: when, what, by whom, and how many rows.",
         parameters=(
             _TABLE,
@@ -120,13 +122,13 @@ COMMANDS = (
     ),
     DeclaredCommand(
         name="detail",
-        room=READING,
+        module=LOG,
         help="Show columns, size, protocol and properties.",
         parameters=(_TABLE, _VERSION),
     ),
     DeclaredCommand(
         name="show",
-        room=READING,
+        module=LOG,
         help="Show the first rows, or the largest data files; read by Arrow, without Spark.",
         parameters=(
             _TABLE,
@@ -137,7 +139,7 @@ COMMANDS = (
     ),
     DeclaredCommand(
         name="diff",
-        room=READING,
+        module=LOG,
         help="Show what commits changed between two versions: files, rows, columns, properties; "
         "with --rows the rows that differ, which starts Spark.",
         parameters=(
@@ -152,7 +154,7 @@ COMMANDS = (
     ),
     DeclaredCommand(
         name="doctor",
-        room=READING,
+        module=DOCTOR,
         help="Check the environment, a table or a script, and say what to do.",
         parameters=(
             _argument("table", "Check it.", is_required=False, metavar="[TABLE]"),
@@ -165,7 +167,7 @@ COMMANDS = (
     ),
     DeclaredCommand(
         name="report",
-        room=READING,
+        module=LOG,
         help="Write one HTML page about a table: history, sizes, clustering, warnings.",
         parameters=(
             _TABLE,
@@ -175,7 +177,7 @@ COMMANDS = (
     ),
     DeclaredCommand(
         name="sql",
-        room=SESSION,
+        module=SPARK,
         help="Run SQL, on Delta tables and on everything that Spark reads.",
         parameters=(
             _argument("statement", "A statement of SQL.", is_required=False),
@@ -185,7 +187,7 @@ COMMANDS = (
     ),
     DeclaredCommand(
         name="merge",
-        room=SESSION,
+        module=SPARK,
         help="Merge by a file of SQL, or update and insert rows of a source by its keys.",
         parameters=(
             _argument("table", "A file with a MERGE statement, or the table."),
@@ -195,7 +197,7 @@ COMMANDS = (
     ),
     DeclaredCommand(
         name="convert",
-        room=SESSION,
+        module=SPARK,
         help="Convert a directory of Parquet files, or a table, to Delta; the files stay.",
         parameters=(
             _argument("source", "Directory of Parquet files, or a table."),
@@ -206,7 +208,7 @@ COMMANDS = (
     ),
     DeclaredCommand(
         name="optimize",
-        room=SESSION,
+        module=SPARK,
         help="Write small files together, in the order of clustering or Z-order columns.",
         parameters=(
             _TABLE,
@@ -217,7 +219,7 @@ COMMANDS = (
     ),
     DeclaredCommand(
         name="vacuum",
-        room=SESSION,
+        module=SPARK,
         help="List files that no version within the retention time needs; delete them with "
         "--delete.",
         parameters=(
@@ -228,7 +230,7 @@ COMMANDS = (
     ),
     DeclaredCommand(
         name="restore",
-        room=SESSION,
+        module=SPARK,
         help="Show what going back to a version would change; do it with --apply.",
         parameters=(
             _TABLE,

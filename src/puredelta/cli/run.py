@@ -14,14 +14,14 @@ from puredelta.errors import DeltaError
 
 
 def run_command(command: DeclaredCommand, context: Context, values: Mapping[str, object]) -> int:
-    """Run the function ``run`` of the module of a command; its exit code is returned.
+    """Run the function of a command; its exit code is returned.
 
     Commands are imported here, by name: those of a session import pyspark, which takes longer
     than reading a log does.
     """
     try:
-        module = importlib.import_module(f"{command.room_of(values)}.{command.name}")
-        run: Callable[..., int | None] = module.run
+        module = importlib.import_module(command.module_of(values))
+        run: Callable[..., int | None] = getattr(module, command.name)
         return run(context, **command.arguments_of(values)) or ExitCode.DONE
     except BrokenPipeError:  # the reader of a pipe has seen enough
         sys.stderr.close()

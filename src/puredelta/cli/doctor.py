@@ -1,4 +1,4 @@
-"""``puredelta doctor``."""
+"""``puredelta doctor``: checks of this machine, a table or a script."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from puredelta.cli.context import Context
 from puredelta.cli.exit_codes import ExitCode
-from puredelta.cli.reading.open_log import open_log
+from puredelta.cli.log_commands import open_log
 from puredelta.inspection.environment.checks import environment_findings
 from puredelta.inspection.environment.storage import location_findings
 from puredelta.inspection.findings import Finding, Severity, worst
@@ -14,7 +14,7 @@ from puredelta.inspection.migration.script import script_findings
 from puredelta.inspection.table.checks import table_findings
 
 
-def run(
+def doctor(
     context: Context,
     *,
     table: str | None,

@@ -1,20 +1,26 @@
-"""The Spark session of a command, activated, quiet, and stopped in the end."""
+"""The Spark session of a command, and the tables that its arguments name."""
 
 from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from puredelta.activation.session import activate
 from puredelta.cli.context import Context
-from puredelta.cli.session.progress import Progress
+from puredelta.cli.progress import Progress
+from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.session.delta_conf import PROGRESS
 from puredelta.spark.session.session import is_connect
+from puredelta.sql.relations.names import find_location, require_table
+from puredelta.sql.text.table_name import parse_table_name
+from puredelta.store.registry import has_scheme
 
 _QUIET = {
     "spark.ui.enabled": "false",
@@ -23,6 +29,7 @@ _QUIET = {
 }
 _PY4J_MODULES = frozenset({"java_gateway", "clientserver"})
 """Py4J logs by the root logger; the names of its modules tell."""
+_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*){0,2}")
 
 
 @contextmanager
@@ -71,3 +78,45 @@ def _started(context: Context) -> SparkSession:
     for key, value in context.conf.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def quoted(name: str) -> str:
+    """Return a name in backquotes.
+
+    >>> quoted("a`b")
+    '`a``b`'
+    """
+    return "`" + name.replace("`", "``") + "`"
+
+
+def table_name(text: str) -> str:
+    """Return a table as SQL names it; a path becomes absolute.
+
+    >>> table_name("s3://b/t"), table_name("db.events"), table_name("delta.`/t`")
+    ('delta.`s3://b/t`', '`db`.`events`', 'delta.`/t`')
+    """
+    return format_name(text, "delta")
+
+
+def format_name(text: str, source: str) -> str:
+    """Return a table, or files of a format, as SQL names them.
+
+    >>> format_name("/data/a", "parquet")
+    'parquet.`/data/a`'
+    """
+    if "`" in text:
+        return text  # as SQL has it already
+    if _NAME.fullmatch(text) and not Path(text).exists():
+        return ".".join(quoted(part) for part in text.split("."))
+    place = text if has_scheme(text) else str(Path(text).absolute())
+    return f"{source}.{quoted(place)}"
+
+
+def table_log(spark: SparkSession, table: str) -> TableLog:
+    """Open the log of a table.
+
+    Raises:
+        TableNotFoundError: there is no Delta table.
+    """
+    name = table_name(table)
+    return require_table(spark, find_location(spark, parse_table_name(name)), name)
