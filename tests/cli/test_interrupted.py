@@ -18,10 +18,10 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 from pyspark.sql import SparkSession
 
-pytest.importorskip("typer")
+pytest.importorskip("click")
 
 import puredelta
-from puredelta.cli.exit_codes import ExitCode, code_of
+from puredelta.cli.output import ExitCode, code_of
 from puredelta.log.replay.table_log import TableLog
 
 _SECONDS_MAX = 120

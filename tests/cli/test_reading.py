@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("typer")
+pytest.importorskip("click")
 
-from puredelta.cli.command_line import run_command_line
-from puredelta.cli.exit_codes import ExitCode
+from puredelta.cli.output import ExitCode
+from puredelta.cli.run import run_command_line
 from tests.inspection.small_tables import append, make_table
 
 

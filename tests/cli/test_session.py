@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-pytest.importorskip("typer")
+pytest.importorskip("click")
 
 import puredelta
 from puredelta.cli import spark_commands
-from puredelta.cli.command_line import run_command_line
-from puredelta.cli.exit_codes import ExitCode
+from puredelta.cli.output import ExitCode
+from puredelta.cli.run import run_command_line
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from puredelta.cli.context import Context
-from puredelta.cli.exit_codes import ExitCode
 from puredelta.cli.log_commands import open_log
+from puredelta.cli.output import ExitCode
+from puredelta.cli.parse import Context
 from puredelta.inspection.environment.checks import environment_findings
 from puredelta.inspection.environment.storage import location_findings
 from puredelta.inspection.findings import Finding, Severity, worst

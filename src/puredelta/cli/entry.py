@@ -1,4 +1,4 @@
-"""The console script: it works without typer and rich, if only to say what to install."""
+"""The console script: it works without click and rich, if only to say what to install."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ import importlib.util
 import sys
 from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
+from typing import TYPE_CHECKING
 
-from puredelta.cli.declared import COMMANDS
+if TYPE_CHECKING:
+    from puredelta.cli.parse import Request
 
 MISSING_SOFTWARE = 69
-"""`puredelta.cli.exit_codes.ExitCode.MISSING_SOFTWARE`, whose module needs nothing; kept apart so
-that this module needs no package."""
-_NEEDED = ("typer", "rich", "jinja2")
+"""`puredelta.cli.output.ExitCode.MISSING_SOFTWARE`; kept apart so that this module needs no
+package."""
+_NEEDED = ("click", "rich", "jinja2")
 _OBJECTS = 50_000
 """Made between two collections of garbage: imports make many objects, and hardly any garbage."""
 
@@ -39,10 +41,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"The command line needs {', '.join(missing)}: pip install 'puredelta[cli]'\n"
         )
         return MISSING_SOFTWARE
-    given = sys.argv[1:] if arguments is None else arguments
-    if not any(command.name in given and command.starts_spark(given) for command in COMMANDS):
+    gc.set_threshold(_OBJECTS)
+    command_line = importlib.import_module("puredelta.cli.run")
+    read: Callable[[Sequence[str]], Request | int] = command_line.read_command_line
+    request = read(sys.argv[1:] if arguments is None else arguments)
+    if isinstance(request, int):
+        return request
+    if not request.starts_spark:
         sys.meta_path.insert(0, _WithoutPandas())
-        gc.set_threshold(_OBJECTS)
-    run: Callable[[Sequence[str]], int]
-    run = importlib.import_module("puredelta.cli.command_line").run_command_line
-    return run(given)
+    run: Callable[[Request], int] = command_line.run_command
+    return run(request)

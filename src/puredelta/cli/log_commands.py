@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from puredelta.cli.context import Context
+from puredelta.cli.parse import Context
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.inspection.table.commits import CommitFacts, commit_facts, diff_lines, require_before
 from puredelta.inspection.table.described import Row, detail_row, file_rows, history_row

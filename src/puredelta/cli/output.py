@@ -1,4 +1,7 @@
-"""What a command prints: tables for people, or one JSON document; everything else to stderr."""
+"""The answer of a command, its errors and its exit code.
+
+An answer is a table for people, or one JSON document; everything else is printed to stderr.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,14 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from enum import IntEnum
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from puredelta.errors import ConflictError, InvalidRequestError, TableNotFoundError
 from puredelta.inspection.findings import Finding, Severity
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -25,6 +30,51 @@ _STYLES = {
     Severity.WARNING: ("yellow", "warning"),
     Severity.ERROR: ("bold red", "error"),
 }
+
+
+class ExitCode(IntEnum):
+    """The outcomes that a script can tell apart; ``docs/cli.md`` lists them."""
+
+    DONE = 0
+    FAILED = 1
+    """Storage, the table or Spark refused; the message says what."""
+    USAGE = 2
+    """The command line or the request is wrong."""
+    NOT_FOUND = 3
+    """There is no such table, version or file."""
+    CONFLICT = 4
+    """Another writer won: run the command again."""
+    FINDINGS = 5
+    """``doctor`` found an error; warnings alone are 0."""
+    MISSING_SOFTWARE = 69
+    """PySpark, Java, or a package that the command needs, is not installed."""
+    INTERRUPTED = 130
+    """Ctrl-C."""
+
+
+def code_of(error: BaseException) -> ExitCode:
+    """Return the exit code of an exception."""
+    if is_interrupted(error):
+        return ExitCode.INTERRUPTED
+    match error:
+        case ConflictError():
+            return ExitCode.CONFLICT
+        case TableNotFoundError() | FileNotFoundError():
+            return ExitCode.NOT_FOUND
+        case InvalidRequestError():
+            return ExitCode.USAGE
+        case _:
+            return ExitCode.FAILED
+
+
+def is_interrupted(error: BaseException) -> bool:
+    """Whether it was Ctrl-C, or a failure while Ctrl-C was handled: Py4J may lose a connection."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, KeyboardInterrupt):
+            return True
+        cause = cause.__context__
+    return False
 
 
 def shown(value: object) -> str:

@@ -1,33 +1,63 @@
-"""Run one command: import what it needs and no more, and turn what it raises into an exit code."""
+"""The run of a command line: it is read, its command is imported, errors become exit codes."""
 
 from __future__ import annotations
 
 import importlib
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 
-from puredelta.cli.context import Context
-from puredelta.cli.declared import DeclaredCommand
-from puredelta.cli.exit_codes import ExitCode, code_of
+import click
+
+from puredelta.cli.declared import COMMAND_LINE
+from puredelta.cli.output import ExitCode, Output, code_of
+from puredelta.cli.parse import Context, Request
 from puredelta.errors import DeltaError
 
+_PROGRAM = "puredelta"
 
-def run_command(command: DeclaredCommand, context: Context, values: Mapping[str, object]) -> int:
+
+def read_command_line(arguments: Sequence[str]) -> Request | int:
+    """Read arguments; the exit code of a line that asks for help, or that is wrong and said so."""
+    try:
+        read: Request | int | None = COMMAND_LINE.main(
+            list(arguments), prog_name=_PROGRAM, standalone_mode=False
+        )
+    except (click.Abort, KeyboardInterrupt):
+        return ExitCode.INTERRUPTED
+    except click.ClickException as error:
+        if "--json" in arguments:
+            Output(as_json=True).error("USAGE", error.format_message(), {})
+        else:
+            error.show()
+        return ExitCode.USAGE
+    except DeltaError as error:
+        Output(as_json="--json" in arguments).error(error.code.error_class, error.message, {})
+        return code_of(error)
+    return ExitCode.DONE if read is None else read
+
+
+def run_command_line(arguments: Sequence[str]) -> int:
+    """Read arguments, run a command and return its exit code."""
+    read = read_command_line(arguments)
+    return run_command(read) if isinstance(read, Request) else read
+
+
+def run_command(request: Request) -> int:
     """Run the function of a command; its exit code is returned.
 
     Commands are imported here, by name: those of a session import pyspark, which takes longer
     than reading a log does.
     """
     try:
-        module = importlib.import_module(command.module_of(values))
-        run: Callable[..., int | None] = getattr(module, command.name)
-        return run(context, **command.arguments_of(values)) or ExitCode.DONE
+        module = importlib.import_module(request.module)
+        run: Callable[..., int | None] = getattr(module, request.name)
+        return run(request.context, **request.values) or ExitCode.DONE
     except BrokenPipeError:  # the reader of a pipe has seen enough
         sys.stderr.close()
         return ExitCode.DONE
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - a command line ends here
-        return _failed(context, error)
+        return _failed(request.context, error)
 
 
 def _failed(context: Context, error: BaseException) -> ExitCode:

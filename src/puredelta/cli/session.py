@@ -13,7 +13,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from puredelta.activation.session import activate
-from puredelta.cli.context import Context
+from puredelta.cli.parse import Context
 from puredelta.cli.progress import Progress
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.session.delta_conf import PROGRESS

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame
 
-from puredelta.cli.context import Context
+from puredelta.cli.parse import Context
 from puredelta.cli.session import format_name, quoted, spark_session, table_log, table_name
 from puredelta.cli.statements import split_statements
 from puredelta.commands.read.diff import diff_rows

@@ -16,7 +16,7 @@ from py4j.protocol import Py4JNetworkError
 from pyspark.sql import SparkSession
 
 import puredelta
-from puredelta.cli.exit_codes import is_interrupted
+from puredelta.cli.output import is_interrupted
 from puredelta.spark.scan.skippable_files import SkippableFiles
 
 

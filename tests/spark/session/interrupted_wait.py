@@ -14,7 +14,7 @@ from collections.abc import Callable
 from py4j.protocol import Py4JNetworkError
 from pyspark.sql import SparkSession
 
-from puredelta.cli.exit_codes import is_interrupted
+from puredelta.cli.output import is_interrupted
 from puredelta.spark.jvm.classes import insist
 from puredelta.spark.session.concurrent_jobs import run_concurrently, tagged_jobs
 
