@@ -15,8 +15,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import puredelta
-from puredelta.cli.statements import split_statements
 from puredelta.spark.session.open_log import open_log
+from puredelta.sql.text.statements import split_statements
 from puredelta.store.registry import NO_SESSION
 from puredelta.store.web_hdfs.file_systems import WebHdfs
 

@@ -1,3 +1,5 @@
+"""Statements of a file, and tables that arguments name."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -5,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from puredelta.cli.session import table_name
-from puredelta.cli.statements import split_statements
+from puredelta.sql.text.statements import split_statements
 
 
 @pytest.mark.parametrize(
@@ -18,6 +20,11 @@ from puredelta.cli.statements import split_statements
         ("SELECT ';', \";\", `a;b`; SELECT 2", ["SELECT ';', \";\", `a;b`", "SELECT 2"]),
         (r"SELECT 'it\'s;'; SELECT 2", [r"SELECT 'it\'s;'", "SELECT 2"]),
         ("SELECT 1 -- a; b\n; SELECT 6 / 2 - 1", ["SELECT 1 -- a; b", "SELECT 6 / 2 - 1"]),
+        ("SELECT 1 /* a /* b; */ c; */; SELECT 2", ["SELECT 1 /* a /* b; */ c; */", "SELECT 2"]),
+        (
+            "BEGIN DELETE FROM t; INSERT INTO t VALUES (1); END; SELECT 2",
+            ["BEGIN DELETE FROM t; INSERT INTO t VALUES (1); END", "SELECT 2"],
+        ),
     ],
 )
 def test_statements_end_with_semicolons(text: str, statements: list[str]) -> None:

@@ -8,7 +8,6 @@ from pyspark.sql import DataFrame
 
 from puredelta.cli.parse import Context
 from puredelta.cli.session import format_name, quoted, spark_session, table_log, table_name
-from puredelta.cli.statements import split_statements
 from puredelta.commands.read.diff import diff_rows
 from puredelta.commands.read.read_table import resolve_timestamp
 from puredelta.commands.restore.restore import differing_files, restore_table
@@ -16,6 +15,7 @@ from puredelta.commands.vacuum.vacuum import vacuum as run_vacuum
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.inspection.table.commits import require_before
 from puredelta.quantities import counted, size_text
+from puredelta.sql.text.statements import split_statements
 
 _FORMATS = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json", ".orc": "orc"}
 _ROWS_MAX = 50
