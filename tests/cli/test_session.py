@@ -115,3 +115,37 @@ def test_rows_beyond_the_limit_are_said_to_be_there(
     captured = capsys.readouterr()
     assert captured.out.count("a") == 2
     assert "first 2 rows" in captured.err
+
+
+def test_merge_by_keys_is_the_upsert_of_the_recipes(
+    shared: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = str(tmp_path / "t")
+    rows = shared.createDataFrame(
+        [(1, "a", True), (None, "b", True)], "id INT, v STRING, w BOOLEAN"
+    )
+    puredelta.write(rows.coalesce(1), table)
+    news, twice = str(tmp_path / "news.csv"), str(tmp_path / "twice.csv")
+    Path(news).write_text("ID,v\n1,a\n,c\n3,d\n")  # the first row is the same as in the table
+    Path(twice).write_text("id,v\n5,a\n5,b\n")
+
+    [counts] = answer(capsys, "merge", table, "--source", news, "--keys", "id")
+    assert counts == {
+        "num_affected_rows": 2, "num_updated_rows": 1, "num_deleted_rows": 0,
+        "num_inserted_rows": 1,
+    }  # fmt: skip
+    found = answer(capsys, "show", table)
+    assert sorted((r["id"] or 0, r["v"], r["w"]) for r in found) == [
+        (0, "c", True), (1, "a", True), (3, "d", None),
+    ]  # fmt: skip
+
+    [counts] = answer(capsys, "merge", table, "--source", news, "--keys", "id")
+    assert set(counts.values()) == {0}
+    assert len(answer(capsys, "history", table)) == 2, "the second call commits nothing"
+
+    line = ["--json", "merge", table, "--source", twice, "--keys", "id"]
+    assert run_command_line(line) == ExitCode.USAGE
+    error = json.loads(capsys.readouterr().err)
+    assert error["error"] == "DELTA_SOURCE_KEY_NOT_UNIQUE"
+    line = ["merge", str(tmp_path / "none"), "--source", news, "--keys", "id"]
+    assert run_command_line(line) == ExitCode.NOT_FOUND

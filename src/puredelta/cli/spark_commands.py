@@ -15,10 +15,18 @@ from puredelta.commands.vacuum.vacuum import vacuum as run_vacuum
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.inspection.table.commits import require_before
 from puredelta.quantities import counted, size_text
+from puredelta.recipes.upsert import upsert
 from puredelta.sql.text.statements import split_statements
 
 _FORMATS = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json", ".orc": "orc"}
 _ROWS_MAX = 50
+_MERGE_COUNTS = (
+    "num_affected_rows",
+    "num_updated_rows",
+    "num_deleted_rows",
+    "num_inserted_rows",
+)
+"""The columns of a MERGE statement, in their order."""
 _CONVERTED_MAX = 1_000
 _PATHS_MAX = 1_000
 
@@ -79,21 +87,9 @@ def merge(context: Context, *, table: str, source: str | None, keys: str | None)
             rows = spark.read.csv(source, header=True, inferSchema=True)
         else:
             rows = spark.table(format_name(source, _FORMATS.get(suffix, "delta")))
-        rows.createOrReplaceTempView("_puredelta_source")
-        print_rows(context, spark.sql(upsert_text(table, columns)), limit=_ROWS_MAX)
-
-
-def upsert_text(table: str, keys: list[str]) -> str:
-    """Return the MERGE that updates and inserts rows by keys; NULL equals NULL.
-
-    >>> upsert_text("t", ["id"])  # doctest: +ELLIPSIS
-    'MERGE INTO `t` AS t USING _puredelta_source AS s ON t.`id` <=> s.`id` WHEN MATCHED THEN ...'
-    """
-    condition = " AND ".join(f"t.{quoted(key)} <=> s.{quoted(key)}" for key in keys)
-    return (
-        f"MERGE INTO {table_name(table)} AS t USING _puredelta_source AS s ON {condition} "
-        "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
-    )
+        done = upsert(table_name(table), rows, columns)
+        row = {name: getattr(done, name) for name in _MERGE_COUNTS}
+        context.output.rows([row])
 
 
 def convert(
