@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any
 
@@ -95,9 +95,14 @@ class Output:
 
     def __init__(self, *, as_json: bool) -> None:
         self.as_json = as_json
-        self.stderr = Console(stderr=True, highlight=False)
+        self._before: Callable[[], None] = lambda: None
+        self._stderr = Console(stderr=True, highlight=False)
         is_terminal = sys.stdout.isatty()
         self._stdout = Console(highlight=False, width=None if is_terminal else _FILE_WIDTH)
+
+    def call_before(self, call: Callable[[], None]) -> None:
+        """Call this before everything that is printed from now on."""
+        self._before = call
 
     def rows(self, rows: Iterable[Mapping[str, Any]], columns: Sequence[str] | None = None) -> None:
         """Print rows of the same keys; people see ``columns`` of them only."""
@@ -118,7 +123,7 @@ class Output:
             )
         for row in found:
             table.add_row(*(Text(shown(row.get(name))) for name in names))
-        self._stdout.print(table if found else Text("(no rows)"))
+        self._print(table if found else Text("(no rows)"))
 
     def value(self, value: Mapping[str, Any]) -> None:
         """Print one row, a line per key."""
@@ -128,7 +133,7 @@ class Output:
         table = Table(show_header=False, show_edge=False, pad_edge=False, box=None)
         for name, each in value.items():
             table.add_row(Text(shown(name), style="bold"), Text(shown(each)))
-        self._stdout.print(table)
+        self._print(table)
 
     def findings(self, findings: Sequence[Finding]) -> None:
         """Print what checks found, and what to do."""
@@ -140,27 +145,34 @@ class Output:
             line = Text(f"{word:<8}", style=style)
             line.append(f"{finding.check}: ", style="bold")
             line.append(shown(finding.message))
-            self._stdout.print(line)
+            self._print(line)
             if finding.mend is not None:
-                self._stdout.print(Text(f"         -> {shown(finding.mend)}", style="cyan"))
+                self._print(Text(f"         -> {shown(finding.mend)}", style="cyan"))
 
     def text(self, text: str) -> None:
         """Print a line for people; nothing in JSON."""
         if not self.as_json:
-            self._stdout.print(Text(shown(text)))
+            self._print(Text(shown(text)))
 
     def note(self, text: str) -> None:
         """Print a remark to stderr."""
-        self.stderr.print(Text(shown(text), style="dim"))
+        self._before()
+        self._stderr.print(Text(shown(text), style="dim"))
 
     def error(self, kind: str, message: str, details: Mapping[str, Any]) -> None:
         """Print why a command failed to stderr."""
+        self._before()
         if self.as_json:
             body = {"error": kind, "message": message, **details}
             sys.stderr.write(json.dumps(body, default=str, ensure_ascii=False) + "\n")
         else:
-            self.stderr.print(Text("error: ", style="bold red") + Text(shown(message)))
+            self._stderr.print(Text("error: ", style="bold red") + Text(shown(message)))
+
+    def _print(self, answer: Table | Text) -> None:
+        self._before()
+        self._stdout.print(answer)
 
     def _print_json(self, value: object) -> None:
+        self._before()
         text = json.dumps(value, default=str, ensure_ascii=False, indent=2)
         sys.stdout.write(text + "\n")

@@ -14,8 +14,10 @@ from pyspark.sql import SparkSession
 
 from puredelta.activation.session import activate
 from puredelta.cli.parse import Context
-from puredelta.cli.progress import Progress
+from puredelta.commands.running.progress import ProgressLine, wants_progress
+from puredelta.commands.running.stages import logger as stages
 from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.jvm.jobs.job_status import find_tasks
 from puredelta.spark.session.delta_conf import PROGRESS
 from puredelta.spark.session.session import is_connect
 from puredelta.sql.relations.names import find_location, require_table
@@ -27,6 +29,8 @@ _QUIET = {
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
 }
+_LINE_S = 0.1
+"""Between two texts of the line of progress."""
 _PY4J_MODULES = frozenset({"java_gateway", "clientserver"})
 """Py4J logs by the root logger; the names of its modules tell."""
 _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*){0,2}")
@@ -42,21 +46,73 @@ def spark_session(context: Context, title: str) -> Iterator[SparkSession]:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if not context.verbose:
         _log_without_py4j()
-    with Progress(context.output.stderr, title) as progress:
-        progress.phase("starting Spark")
+    with _progress_line(context, title) as (line, sessions):
         spark = _started(context)
-        activate(spark)
-        storage = {f"spark.puredelta.storage.{k}": v for k, v in context.storage_options.items()}
-        own_line = {} if PROGRESS.key in context.conf else {PROGRESS.key: "off"}  # one is enough
-        for key, value in (own_line | storage).items():
-            spark.conf.set(key, value)
-        progress.watch(None if is_connect(spark) else spark)
         try:
+            activate(spark)
+            for key, value in {PROGRESS.key: "off", **_storage(context)}.items():
+                spark.conf.set(key, value)
+            line.show("running")
+            if not is_connect(spark):
+                sessions.append(spark)
             yield spark
         finally:
-            progress.stop()
+            line.end()
             with suppress(Exception, KeyboardInterrupt):
                 spark.stop()
+
+
+def _storage(context: Context) -> dict[str, str]:
+    return {f"spark.puredelta.storage.{k}": v for k, v in context.storage_options.items()}
+
+
+@contextmanager
+def _progress_line(
+    context: Context, title: str
+) -> Iterator[tuple[ProgressLine, list[SparkSession]]]:
+    """Show the progress of a command until its answer is printed, if stderr is a terminal.
+
+    It is the only line: those of statements are switched off. It counts the tasks of the session
+    that is put into the list; stages that statements have ended stay as lines above it.
+
+    Raises:
+        InvalidRequestError: ``spark.puredelta.progress`` is none of its values.
+    """
+    sessions: list[SparkSession] = []
+    line = ProgressLine(
+        title=title,
+        find_tasks=lambda: find_tasks(sessions[0], None) if sessions else None,
+        out=sys.stderr,
+        first_s=_LINE_S,
+        every_s=_LINE_S,
+        counted=lambda tasks: f"task {tasks.done} of {tasks.known}",
+    )
+    line.show("starting Spark")
+    context.output.call_before(line.end)
+    if not wants_progress(context.conf, sys.stderr, classic=False):
+        yield line, sessions
+        return
+    handler, level = _EndedStages(line), stages.level
+    stages.addHandler(handler)
+    stages.setLevel(logging.DEBUG)
+    try:
+        with line.shown():
+            yield line, sessions
+    finally:
+        stages.removeHandler(handler)
+        stages.setLevel(level)
+
+
+class _EndedStages(logging.Handler):
+    """Leaves a line for each stage of a statement that has ended."""
+
+    def __init__(self, line: ProgressLine) -> None:
+        super().__init__(logging.DEBUG)
+        self._line = line
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Leave one line."""
+        self._line.leave(record.getMessage())
 
 
 def _log_without_py4j() -> None:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from threading import Event, Thread
+from threading import Event, RLock, Thread
 from typing import Any, TextIO
 
 from pyspark.sql import SparkSession
@@ -37,6 +37,11 @@ def _nothing() -> None:
     """Do nothing."""
 
 
+def _fraction(tasks: TaskCounts) -> str:
+    """Return the tasks that are done, of those that are known."""
+    return f"{tasks.done}/{tasks.known} tasks"
+
+
 @dataclass(slots=True, kw_only=True)
 class ProgressLine:
     """The line of one statement; `stage` names what runs now."""
@@ -48,10 +53,14 @@ class ProgressLine:
     every_s: float = _EVERY_S
     close: Callable[[], None] = _nothing
     """Ends what finds the tasks."""
+    counted: Callable[[TaskCounts], str] = _fraction
+    """Makes the text of the tasks."""
     _stage: str = ""
     _shown: int = 0
     _started: float = field(default_factory=time.monotonic)
     _ended: Event = field(default_factory=Event)
+    _thread: Thread | None = None
+    _writing: RLock = field(default_factory=RLock)
 
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[None]:
@@ -66,20 +75,34 @@ class ProgressLine:
     @contextlib.contextmanager
     def shown(self) -> Iterator[None]:
         """Show the line until the end, and take it away."""
-        thread = Thread(target=self._run, name="puredelta-progress", daemon=True)
-        thread.start()
+        self._thread = Thread(target=self._run, name="puredelta-progress", daemon=True)
+        self._thread.start()
         try:
             yield
         finally:
-            self._ended.set()
-            thread.join(_STOP_S)
-            self._write("")
-            self.close()
+            self.end()
+
+    def end(self) -> None:
+        """Take the line away for good; a second call does nothing."""
+        if self._ended.is_set():
+            return
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join(_STOP_S)
+        self._write("")
+        self.close()
+
+    def leave(self, text: str) -> None:
+        """Write a line above this one that stays; nothing once this one has been taken away."""
+        with self._writing, contextlib.suppress(OSError, ValueError):
+            if not self._ended.is_set():
+                self._write("")
+                self.out.write(printable(text) + "\n")
 
     def line(self, width: int = _WIDTH_MAX) -> str:
         """Return what there is to show now; where room is short, the beginning of the path goes."""
         tasks = self.find_tasks()
-        counted = "" if tasks is None else f", {tasks.done}/{tasks.known} tasks"
+        counted = "" if tasks is None else f", {self.counted(tasks)}"
         seconds = time.monotonic() - self._started
         state = printable(f": {self._stage}{counted} ({seconds:.0f} s)")
         return _shortened(printable(self.title), max(0, width - len(state))) + state[:width]
@@ -92,12 +115,13 @@ class ProgressLine:
 
     def _write(self, text: str) -> None:
         """Write over the line that is there; a stream that was closed is no reason to fail."""
-        if not text and not self._shown:
-            return
-        with contextlib.suppress(OSError, ValueError):
-            self.out.write("\r" + text.ljust(self._shown) + ("" if text else "\r"))
-            self.out.flush()
-        self._shown = len(text)
+        with self._writing:
+            if not text and not self._shown:
+                return
+            with contextlib.suppress(OSError, ValueError):
+                self.out.write("\r" + text.ljust(self._shown) + ("" if text else "\r"))
+                self.out.flush()
+            self._shown = len(text)
 
 
 def _width() -> int:

@@ -27,14 +27,15 @@ def count_jobs(spark: SparkSession, tag: str) -> int | None:
         return None
 
 
-def find_tasks(spark: SparkSession, tag: str) -> TaskCounts | None:
-    """Return the tasks of the tag's jobs that are running; ``None`` if none is, or Spark does not
-    say.
+def find_tasks(spark: SparkSession, tag: str | None) -> TaskCounts | None:
+    """Return the tasks of the tag's jobs that are running, without a tag those of all jobs;
+    ``None`` if none is, or Spark does not say.
     """
     done = known = running = 0
     try:
         tracker = _tracker(spark)
-        for job in tracker.getJobIdsForTag(tag):
+        jobs = tracker.getActiveJobIds() if tag is None else tracker.getJobIdsForTag(tag)
+        for job in jobs:
             found = tracker.getJobInfo(job)
             if found.isEmpty() or found.get().status().toString() != "RUNNING":
                 continue
