@@ -17,7 +17,7 @@ import click
 
 from puredelta.cli.declared import COMMANDS
 from puredelta.cli.output import ExitCode
-from puredelta.cli.parse import COMMON, LOG, SPARK, DeclaredCommand, Request
+from puredelta.cli.parse import COMMON, LOG, SPARK, DeclaredCommand, Invocation
 from puredelta.cli.run import read_command_line, run_command_line
 
 TEXTS = {
@@ -29,10 +29,10 @@ TEXTS = {
 """A word of a command line for each type, and the value that it means."""
 
 
-def read(*words: str) -> Request:
-    request = read_command_line(words)
-    assert isinstance(request, Request), words
-    return request
+def read(*words: str) -> Invocation:
+    invocation = read_command_line(words)
+    assert isinstance(invocation, Invocation), words
+    return invocation
 
 
 def own(command: DeclaredCommand) -> list[click.Parameter]:
@@ -90,9 +90,9 @@ def test_defaults() -> None:
 def test_a_switch_makes_it_a_command_with_spark() -> None:
     assert read("diff", "t", "1").module == LOG
     assert not read("diff", "t", "1").starts_spark
-    request = read("diff", "t", "1", "--rows")
-    assert request.module == SPARK
-    assert request.starts_spark
+    invocation = read("diff", "t", "1", "--rows")
+    assert invocation.module == SPARK
+    assert invocation.starts_spark
 
 
 @pytest.mark.parametrize(

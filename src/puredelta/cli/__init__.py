@@ -1,1 +1,1 @@
-"""The command line: what a person asks of a table, answered as text or as JSON."""
+"""The command line: questions about tables and their changes, answered as text or as JSON."""

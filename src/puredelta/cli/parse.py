@@ -38,7 +38,7 @@ class Context:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class Invocation:
     """A command line that has been read: a function, and the values of its arguments."""
 
     name: str
@@ -85,7 +85,7 @@ class DeclaredArgument(click.Argument):
 
 
 class DeclaredCommand(click.Command):
-    """A command; to invoke it returns a `Request` for the function of its name."""
+    """A command; to invoke it returns a `Invocation` for the function of its name."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class DeclaredCommand(click.Command):
         self.spark_switch = spark_switch
         """The switch with which the function of the same name in `SPARK` runs."""
 
-    def invoke(self, ctx: click.Context) -> Request:
+    def invoke(self, ctx: click.Context) -> Invocation:
         """Return what is to run.
 
         Raises:
@@ -110,7 +110,7 @@ class DeclaredCommand(click.Command):
         common = {parameter.name for parameter in COMMON}
         values = {name: value for name, value in ctx.params.items() if name not in common}
         switched = self.spark_switch is not None and values.pop(self.spark_switch)
-        return Request(
+        return Invocation(
             name=str(self.name),
             module=SPARK if switched else self.module,
             context=read_context(ctx),

@@ -11,16 +11,16 @@ import click
 
 from puredelta.cli.declared import COMMAND_LINE
 from puredelta.cli.output import ExitCode, Output, code_of
-from puredelta.cli.parse import Context, Request
+from puredelta.cli.parse import Context, Invocation
 from puredelta.errors import DeltaError
 
 _PROGRAM = "puredelta"
 
 
-def read_command_line(arguments: Sequence[str]) -> Request | int:
+def read_command_line(arguments: Sequence[str]) -> Invocation | int:
     """Read arguments; the exit code of a line that asks for help, or that is wrong and said so."""
     try:
-        read: Request | int | None = COMMAND_LINE.main(
+        read: Invocation | int | None = COMMAND_LINE.main(
             list(arguments), prog_name=_PROGRAM, standalone_mode=False
         )
     except (click.Abort, KeyboardInterrupt):
@@ -40,24 +40,24 @@ def read_command_line(arguments: Sequence[str]) -> Request | int:
 def run_command_line(arguments: Sequence[str]) -> int:
     """Read arguments, run a command and return its exit code."""
     read = read_command_line(arguments)
-    return run_command(read) if isinstance(read, Request) else read
+    return run_command(read) if isinstance(read, Invocation) else read
 
 
-def run_command(request: Request) -> int:
+def run_command(invocation: Invocation) -> int:
     """Run the function of a command; its exit code is returned.
 
     Commands are imported here, by name: those of a session import pyspark, which takes longer
     than reading a log does.
     """
     try:
-        module = importlib.import_module(request.module)
-        run: Callable[..., int | None] = getattr(module, request.name)
-        return run(request.context, **request.values) or ExitCode.DONE
+        module = importlib.import_module(invocation.module)
+        run: Callable[..., int | None] = getattr(module, invocation.name)
+        return run(invocation.context, **invocation.values) or ExitCode.DONE
     except BrokenPipeError:  # the reader of a pipe has seen enough
         sys.stderr.close()
         return ExitCode.DONE
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - a command line ends here
-        return _failed(request.context, error)
+        return _failed(invocation.context, error)
 
 
 def _failed(context: Context, error: BaseException) -> ExitCode:
