@@ -19,6 +19,7 @@ from puredelta.commands.running.stages import logger as stages
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.jvm.jobs.job_status import find_tasks
 from puredelta.spark.session.delta_conf import PROGRESS
+from puredelta.spark.session.identifiers import quote, quote_name
 from puredelta.spark.session.session import is_connect
 from puredelta.sql.relations.names import find_location, require_table
 from puredelta.sql.text.table_name import parse_table_name
@@ -136,15 +137,6 @@ def _started(context: Context) -> SparkSession:
     return builder.getOrCreate()
 
 
-def quoted(name: str) -> str:
-    """Return a name in backquotes.
-
-    >>> quoted("a`b")
-    '`a``b`'
-    """
-    return "`" + name.replace("`", "``") + "`"
-
-
 def table_name(text: str) -> str:
     """Return a table as SQL names it; a path becomes absolute.
 
@@ -163,9 +155,9 @@ def format_name(text: str, source: str) -> str:
     if "`" in text:
         return text  # as SQL has it already
     if _NAME.fullmatch(text) and not Path(text).exists():
-        return ".".join(quoted(part) for part in text.split("."))
+        return quote_name(text.split("."))
     place = text if has_scheme(text) else str(Path(text).absolute())
-    return f"{source}.{quoted(place)}"
+    return f"{source}.{quote(place)}"
 
 
 def table_log(spark: SparkSession, table: str) -> TableLog:

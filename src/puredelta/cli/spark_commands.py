@@ -7,7 +7,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 
 from puredelta.cli.parse import Context
-from puredelta.cli.session import format_name, quoted, spark_session, table_log, table_name
+from puredelta.cli.session import format_name, spark_session, table_log, table_name
 from puredelta.commands.read.diff import diff_rows
 from puredelta.commands.read.read_table import resolve_timestamp
 from puredelta.commands.restore.restore import differing_files, restore_table
@@ -16,6 +16,7 @@ from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.inspection.table.commits import require_before
 from puredelta.quantities import counted, size_text
 from puredelta.recipes.upsert import upsert
+from puredelta.spark.session.identifiers import quote_name
 from puredelta.sql.text.statements import split_statements
 
 _FORMATS = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json", ".orc": "orc"}
@@ -114,7 +115,7 @@ def optimize(
     text = f"OPTIMIZE {table_name(table)}" + (" FULL" if full else "")
     text += f" WHERE {where}" if where else ""
     if columns:
-        names = ", ".join(".".join(quoted(part) for part in c.split(".")) for c in columns)
+        names = ", ".join(quote_name(c.split(".")) for c in columns)
         text += f" ZORDER BY ({names})"
     with spark_session(context, f"optimize {table}") as spark:
         for row in spark.sql(text).collect():
