@@ -48,7 +48,7 @@ Step = tuple[str, Callable[[], object]]
 
 def lay_log(root: Path, num_files: int, policy: str) -> None:
     """Write the commits, and with puredelta the checkpoint of the last of them."""
-    from puredelta.log.checkpoint.checkpoint_write import write_checkpoint  # noqa: PLC0415
+    from puredelta.log.maintenance.checkpoint_write import write_checkpoint  # noqa: PLC0415
     from puredelta.log.replay.table_log import TableLog  # noqa: PLC0415
 
     log = root / "_delta_log"

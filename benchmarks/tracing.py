@@ -21,7 +21,7 @@ _CONVERT = "puredelta.commands.convert.plan"
 PHASES: tuple[tuple[str, str], ...] = (
     ("open", "puredelta.tables:DeltaTable.forPath"),
     ("columns of the table", "puredelta.tables.open_table:table_identity"),
-    ("execute", "puredelta.commands.dml.run.request:run_merge"),
+    ("execute", "puredelta.commands.dml.execute:run_merge"),
     ("log", "puredelta.log.replay.table_log:TableLog.snapshot"),
     ("resolve", f"{_DML}.pipeline:resolve"),
     ("stage the source", f"{_DML}.pipeline:stage_source"),

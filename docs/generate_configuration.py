@@ -6,8 +6,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from puredelta.spark.offload.worker_settings import PREFIX as WORKERS_PREFIX
-from puredelta.spark.offload.worker_settings import WORKER_CONFS
+from puredelta.spark.offload.workers import PREFIX as WORKERS_PREFIX
+from puredelta.spark.offload.workers import WORKER_CONFS
 from puredelta.spark.session.delta_conf import (
     HONOURED,
     OWN,

@@ -17,19 +17,17 @@ from typing import Any
 
 import numpy as np
 
-from puredelta.commands.cleanup import discarded_on_failure
 from puredelta.commands.command import Command
-from puredelta.commands.settings import CommitSettings
+from puredelta.commands.file_options import CommitSettings
+from puredelta.commands.finish import discarded_on_failure
 from puredelta.errors import CommitUnknownError, TableNotFoundError
-from puredelta.log.commit.commit_request import CommitRequest, Committed
-from puredelta.log.commit.environment import Environment
+from puredelta.log.commit.commit_request import CommitRequest, Committed, Environment
 from puredelta.log.commit.post_commit import CheckpointWish
 from puredelta.log.commit.transaction import Transaction
-from puredelta.log.files.file_table import FileTable
-from puredelta.log.files.tombstones import remove_file
+from puredelta.log.files.deletion_vectors import DeletionVectorUpdate, write_vectors
+from puredelta.log.files.file_table import FileTable, remove_file
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
-from puredelta.log.vectors.write import DeletionVectorUpdate, write_vectors
 from puredelta.protocol.actions.actions import Action, Add, SetTransaction
 from puredelta.protocol.actions.deletion_vector import vector_path
 from puredelta.protocol.features.feature_registry import Capability

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from puredelta.commands.dml.resolve.settings import MergeSettings
+from puredelta.commands.dml.settings import MergeSettings
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.protocol.schema.types import LONG, STRING, StructField, StructType
 from puredelta.protocol.table.stats import indexed_leaves, without_statistics
@@ -61,7 +61,7 @@ def test_what_is_honoured_is_read() -> None:
         for name, conf in rows.items()
         if not re.search(rf"\b{name}\b", others) and f'"{conf.key}"' not in others
     }
-    # `puredelta.log.tracking.allowed_changes` puts their names together from those of options.
+    # `puredelta.log.changes.schema_log` puts their names together from those of options.
     assert unread == {"ALLOW_RENAME", "ALLOW_DROP", "ALLOW_RENAME_AND_DROP", "ALLOW_TYPE_CHANGE"}
 
 

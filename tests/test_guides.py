@@ -15,10 +15,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import puredelta
-from puredelta.spark.session.open_log import open_log
-from puredelta.sql.text.statements import split_statements
+from puredelta.spark.session.storage import open_log
+from puredelta.statements.text.statements import split_statements
 from puredelta.store.registry import NO_SESSION
-from puredelta.store.web_hdfs.file_systems import WebHdfs
+from puredelta.store.web_hdfs import WebHdfs
 
 ROOT = Path(__file__).parent.parent
 _BLOCK = re.compile(r"^```(python|sql)\n(.*?)^```", re.MULTILINE | re.DOTALL)

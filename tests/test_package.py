@@ -37,7 +37,7 @@ def test_importing_the_package_does_not_import_pyspark() -> None:
 
 def test_sql_is_the_function_whatever_is_imported_first() -> None:
     code = (
-        "import puredelta; from puredelta.sql.execute.run import run_sql; "
+        "import puredelta; from puredelta.statements.execute.dispatch import run_sql; "
         "print(puredelta.sql.__module__, callable(puredelta.sql))"
     )
     assert run_python(code) == "puredelta.api True"

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from typing_extensions import Self
 
 from puredelta import tables
-from puredelta.commands.dml.spec.merge import (
+from puredelta.commands.dml.spec import (
     Assignment,
     Delete,
     Insert,

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 import puredelta
 from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.jvm.classes import insist
+from puredelta.spark.jvm.gateway import insist
 from puredelta.store.local import LocalStore
 from simulation.interrupts.ctrl_c import interrupted
 from simulation.sweep.commands import EVERY

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from puredelta.log.commit.environment import Phase
+from puredelta.log.commit.commit_request import Phase
 from puredelta.store.local import LocalStore
 from simulation.kills.drivers import kill_within_job, run_copy, was_killed
 from simulation.kills.points import Points, noted, watched

@@ -21,10 +21,10 @@ from unittest.mock import patch
 
 from pyspark.sql.readwriter import DataFrameWriter
 
-from puredelta.commands.running.stages import StageTimer
-from puredelta.log.commit.environment import Environment, Phase
+from puredelta.commands.statement.stages import StageTimer
+from puredelta.log.commit.commit_request import Environment, Phase
 from puredelta.protocol.actions.log_paths import LOG_DIRECTORY
-from puredelta.spark.jvm import entry_format, session_catalog
+from puredelta.spark.jvm import catalog
 from puredelta.store.local import LocalStore
 
 _REPEATS_MAX = 2
@@ -99,9 +99,9 @@ def watched(points: Points) -> Iterator[None]:
             call = _store_call(points, name, getattr(LocalStore, name))
             patches.enter_context(patch.object(LocalStore, name, call))
         for name in _CATALOG_CALLS:
-            changed = points.around(f"catalog {name}", getattr(session_catalog, name))
-            patches.enter_context(patch.object(session_catalog, name, changed))
-        changed = points.around("catalog make_delta", entry_format.make_delta)
+            changed = points.around(f"catalog {name}", getattr(catalog, name))
+            patches.enter_context(patch.object(catalog, name, changed))
+        changed = points.around("catalog make_delta", catalog.make_delta)
         patches.enter_context(patch("puredelta.commands.convert.entry.make_delta", changed))
         yield
 

@@ -16,7 +16,7 @@ from unittest.mock import patch
 from pyspark import cloudpickle
 from pyspark.sql.readwriter import DataFrameWriter
 
-from puredelta.spark.data_files import worker_code
+from puredelta.spark.session import data_access
 from puredelta.worker.data_files import write_file
 from simulation.kills import slow_worker
 from simulation.sweep.commands import EVERY
@@ -37,9 +37,9 @@ def slow_jobs() -> Iterator[None]:
         patch.object(DataFrameWriter, "parquet", parquet),
         patch.object(write_file, "_written", written),
     ):
-        worker_code.packed_code.cache_clear()
+        data_access.packed_code.cache_clear()
         yield
-    worker_code.packed_code.cache_clear()
+    data_access.packed_code.cache_clear()
 
 
 def _slow(original: Callable[..., Any]) -> Callable[..., Any]:

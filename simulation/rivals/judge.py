@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
+from puredelta.log.files.deletion_vectors import read_positions
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
-from puredelta.log.vectors.read import read_positions
 from puredelta.protocol.actions.paths import decode_path
 from simulation.rivals.bank import COLUMNS, Kind, Order, Row, require_sound
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from puredelta.errors import ConflictError
 from puredelta.log.commit.commit_request import CommitRequest, IfCreated
 from puredelta.protocol.actions.actions import SetTransaction
-from puredelta.protocol.actions.operations import WriteMode, write
-from puredelta.protocol.actions.table_operations import Definition, define_table
+from puredelta.protocol.actions.operations import Definition, WriteMode, define_table, write
 from puredelta.protocol.features.feature_registry import Capability
 from simulation.bank import BANK, Row, Rows, opening_rows, payment
 from simulation.client import Client, Written

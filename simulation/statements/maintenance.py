@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from puredelta.commands.restore.restore import differing_files, paths_of, restored_config
+from puredelta.commands.restore import differing_files, paths_of, restored_config
 from puredelta.errors import TableNotFoundError
 from puredelta.log.commit.commit_request import CommitRequest
 from puredelta.log.commit.post_commit import CheckpointWish
-from puredelta.log.maintenance.garbage import find_garbage, visible_to_vacuum
-from puredelta.log.maintenance.referenced_files import referenced_files
+from puredelta.log.maintenance.garbage import find_garbage, referenced_files, visible_to_vacuum
 from puredelta.log.maintenance.running_vacuums import require_kept
-from puredelta.protocol.actions.operations import Operation
-from puredelta.protocol.actions.table_operations import (
+from puredelta.protocol.actions.operations import (
+    Operation,
     restore,
     set_properties,
     vacuum_end,

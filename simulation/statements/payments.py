@@ -11,10 +11,10 @@ from puredelta.protocol.actions.actions import SetTransaction
 from puredelta.protocol.actions.operations import (
     WriteMode,
     delete,
+    streaming_update,
     update,
     write,
 )
-from puredelta.protocol.actions.table_operations import streaming_update
 from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.values.predicates import FALSE
 from simulation.bank import (

@@ -25,7 +25,7 @@ import py4j.java_gateway
 from pyspark import cloudpickle
 from pyspark.sql.readwriter import DataFrameWriter
 
-from puredelta.spark.data_files import worker_code
+from puredelta.spark.session import data_access
 from puredelta.spark.session.concurrent_jobs import BACKGROUND
 from puredelta.store.base import StorageError, Store
 from puredelta.store.local import LocalStore
@@ -156,11 +156,11 @@ def injected(injector: Injector, scratch: Path) -> Iterator[None]:
         patches.enter_context(patch.object(DataFrameWriter, "parquet", parquet))
         patches.enter_context(patch.object(write_file, "_written", written))
         patches.enter_context(jvm_cut_off(injector))
-        worker_code.packed_code.cache_clear()
+        data_access.packed_code.cache_clear()
         try:
             yield
         finally:
-            worker_code.packed_code.cache_clear()
+            data_access.packed_code.cache_clear()
             num_files = len(list(scratch.iterdir()))
             injector.counts[Place.WORKER_WRITE] = num_files
             if injector.place is Place.WORKER_WRITE and 0 < injector.nth <= num_files:

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 import pyarrow.parquet as pq
 
-from puredelta.log.maintenance.referenced_files import referenced_files
+from puredelta.log.maintenance.garbage import referenced_files
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Add

@@ -10,10 +10,10 @@ from pyspark.errors import AnalysisException, SparkRuntimeException
 from pyspark.sql import SparkSession
 
 import puredelta
-from puredelta.commands.vacuum.vacuum import vacuum
+from puredelta.commands.vacuum import vacuum
 from puredelta.errors import InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.catalog.catalog_tables import find_table
+from puredelta.spark.catalog.catalog_entries import find_table
 from puredelta.store.local import LocalStore
 from simulation.sweep.injection import Killed
 from simulation.sweep.judge import State, rubbish, state_of

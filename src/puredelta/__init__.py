@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     )
     from puredelta.commands.convert.preview import preview_convert
     from puredelta.commands.convert.undo import undo_convert
-    from puredelta.commands.report.latest import last_report
-    from puredelta.commands.report.report import Report
+    from puredelta.commands.statement.report import Report, last_report
     from puredelta.commands.write.expectations import Expectation
     from puredelta.pip_utils import configure_spark_with_delta_pip
     from puredelta.recipes.apply_changes import apply_changes, plan_apply_changes
@@ -81,7 +80,7 @@ __all__ = [
 _MODULES = {
     "ChangeResult": "puredelta.recipes.plan",
     "DeltaTable": "puredelta.tables",
-    "Report": "puredelta.commands.report.report",
+    "Report": "puredelta.commands.statement.report",
     "Expectation": "puredelta.commands.write.expectations",
     "MergePlan": "puredelta.recipes.plan",
     "activate": "puredelta.activation.session",
@@ -92,7 +91,7 @@ _MODULES = {
     "dry_run": "puredelta.api",
     "dry_run_write": "puredelta.api",
     "explain": "puredelta.api",
-    "last_report": "puredelta.commands.report.latest",
+    "last_report": "puredelta.commands.statement.report",
     "preview": "puredelta.api",
     "diff": "puredelta.recipes.compare",
     "insert_if_absent": "puredelta.recipes.upsert",

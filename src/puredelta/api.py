@@ -10,20 +10,20 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from typing_extensions import TypedDict, Unpack
 
+from puredelta.commands import changes
 from puredelta.commands.definition.new_table import NOTHING_BUT_COLUMNS, NewTableProperties
-from puredelta.commands.read import changes
-from puredelta.commands.read.read_table import TimestampArgument, read_table
-from puredelta.commands.report.report import Report
+from puredelta.commands.read_table import TimestampArgument, read_table
+from puredelta.commands.statement.report import Report
 from puredelta.commands.write import tried_write
 from puredelta.commands.write.expectations import Expectations, RowCheck
 from puredelta.commands.write.options import SaveMode, WriteOptions
 from puredelta.commands.write.planned_write import WriteOutcome
 from puredelta.commands.write.write_table import WriteRequest, write_table
 from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.session.open_log import file_system_options, open_log
-from puredelta.sql.execute.explained import dry_run_text, explain_text, preview_text
-from puredelta.sql.execute.run import run_sql
-from puredelta.sql.relations.parameters import Arguments
+from puredelta.spark.session.storage import file_system_options, open_log
+from puredelta.statements.execute.dispatch import run_sql
+from puredelta.statements.execute.explained import dry_run_text, explain_text, preview_text
+from puredelta.statements.names.parameters import Arguments
 
 
 class NewTableArguments(TypedDict, total=False):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from puredelta.activation.source.data_source import DeltaSource
+from puredelta.activation.data_source import DeltaSource
 
 __all__ = ["DefaultSource"]
 

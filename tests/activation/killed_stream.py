@@ -20,7 +20,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 import puredelta
-from puredelta.spark.scan.stream_rows import TableStream
+from puredelta.spark.scan.change_scan import TableStream
 from puredelta.store.local import LocalStore
 
 RESTART = 3

@@ -17,8 +17,8 @@ from pyspark.sql import functions as F
 
 import puredelta
 from puredelta.errors import CatalogError, DeltaError, UnsupportedError
-from puredelta.spark.jvm import session_catalog
-from puredelta.spark.write.write_session import temporary_settings
+from puredelta.spark.jvm import catalog
+from puredelta.spark.write.parquet_job import temporary_settings
 from puredelta.tables import DeltaTable
 
 Check = Callable[[SparkSession, Path], None]
@@ -193,9 +193,9 @@ def a_catalog_that_refuses_an_entry_is_told(spark: SparkSession, root: Path) -> 
     missing = "SELECT * FROM `no such table`"
 
     def refuse(spark: SparkSession, _: str) -> None:
-        session_catalog.session_of(spark).sql(missing)
+        catalog.session_of(spark).sql(missing)
 
-    with replaced(session_catalog, "run_command", refuse), pytest.raises(CatalogError) as told:
+    with replaced(catalog, "run_command", refuse), pytest.raises(CatalogError) as told:
         spark.sql(f"CREATE TABLE t USING delta LOCATION '{place}' AS SELECT 1 AS id")
     assert f"USING delta LOCATION 'file:{place}'" in str(told.value)
     spark.sql(f"CREATE TABLE t USING delta LOCATION 'file:{place}'")

@@ -10,8 +10,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 import puredelta
-from puredelta.activation.calls.captured_options import CapturedOptions
-from puredelta.activation.calls.clustering import clustering_paths
+from puredelta.activation.captured_options import CapturedOptions, clustering_paths
 from puredelta.errors import InvalidRequestError
 from puredelta.tables import DeltaTable
 

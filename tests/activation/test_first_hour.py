@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import puredelta
-from puredelta.activation import delta_module, session, source_python
+from puredelta.activation import session
 from puredelta.errors import InvalidRequestError
 from puredelta.tables import DeltaTable
 
@@ -33,13 +33,13 @@ def no_delta(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name in [n for n in sys.modules if n.partition(".")[0] == "delta"]:
         monkeypatch.delitem(sys.modules, name)
     yield
-    delta_module.remove_delta_module()
+    session.remove_delta_module()
 
 
 @pytest.mark.usefixtures("no_delta")
 def test_imports_of_delta_find_this_package() -> None:
-    delta_module.install_delta_module()
-    delta_module.install_delta_module()
+    session.install_delta_module()
+    session.install_delta_module()
     assert importlib.import_module("delta.tables").DeltaTable is DeltaTable
     assert importlib.import_module("delta").DeltaTable is DeltaTable
     found = importlib.import_module("delta.exceptions")
@@ -47,7 +47,7 @@ def test_imports_of_delta_find_this_package() -> None:
     assert importlib.import_module("delta.pip_utils").configure_spark_with_delta_pip
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module("delta.connect")
-    delta_module.remove_delta_module()
+    session.remove_delta_module()
     assert "delta" not in sys.modules
     assert "delta.tables" not in sys.modules
 
@@ -56,8 +56,8 @@ def test_an_installed_delta_is_never_replaced(monkeypatch: pytest.MonkeyPatch) -
     theirs = ModuleType("delta")
     monkeypatch.setitem(sys.modules, "delta", theirs)
     with pytest.raises(InvalidRequestError, match="never replaces it"):
-        delta_module.install_delta_module()
-    delta_module.remove_delta_module()
+        session.install_delta_module()
+    session.remove_delta_module()
     assert sys.modules["delta"] is theirs
 
 
@@ -131,7 +131,7 @@ def other_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.usefixtures("other_python")
 def test_a_local_session_runs_the_source_by_this_python() -> None:
     spark = with_context("local[2]")
-    source_python.let_spark_find_source(spark)
+    session.let_spark_find_source(spark)
     assert spark.sparkContext.seen == [sys.executable]
     assert spark.sparkContext.pythonExec == "python3", "nothing lasting"
 
@@ -139,7 +139,7 @@ def test_a_local_session_runs_the_source_by_this_python() -> None:
 def test_a_cluster_is_warned_which_python_lacks_the_package(other_python: Path) -> None:
     spark = with_context("spark://host:7077")
     with pytest.warns(UserWarning, match=f"{other_python}.*PYSPARK_PYTHON={sys.executable}"):
-        source_python.let_spark_find_source(spark)
+        session.let_spark_find_source(spark)
     assert not spark.sparkContext.seen
 
 
@@ -147,10 +147,10 @@ def test_a_cluster_is_warned_which_python_lacks_the_package(other_python: Path) 
 def test_nothing_happens_where_the_python_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYSPARK_PYTHON", "/somewhere/python")
     spark = with_context("local[2]")
-    source_python.let_spark_find_source(spark)
+    session.let_spark_find_source(spark)
     monkeypatch.delenv("PYSPARK_PYTHON")
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
-    source_python.let_spark_find_source(spark)
+    session.let_spark_find_source(spark)
     assert not spark.sparkContext.seen
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from puredelta.activation.calls.captured_options import CapturedOptions
-from puredelta.activation.calls.writing import write_options
-from puredelta.activation.methods.patched_methods import PATCHED_METHODS, Owner, patched
-from puredelta.activation.methods.patches import Patches
+from puredelta.activation.captured_options import CapturedOptions
+from puredelta.activation.patched_methods import PATCHED_METHODS, Owner, patched
+from puredelta.activation.patches import Patches
+from puredelta.activation.writing import write_options
 from puredelta.errors import UnsupportedError
 
 

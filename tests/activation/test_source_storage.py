@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.datasource import InputPartition
 
-from puredelta.activation.source.data_source import STORAGE_OPTION, DeltaSource
+from puredelta.activation.data_source import STORAGE_OPTION, DeltaSource
 from puredelta.errors import DeltaError
 from puredelta.store.base import StorageError
 from puredelta.store.registry import Storage
@@ -70,7 +70,7 @@ def test_without_options_the_environment_counts(
     endpoint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
-    monkeypatch.setattr("puredelta.store.access.object_access.RETRIES_MAX", 0)
+    monkeypatch.setattr("puredelta.store.location.RETRIES_MAX", 0)
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"):
         monkeypatch.setenv(name, "us-east-1")
     monkeypatch.setenv("AWS_ALLOW_HTTP", "true")

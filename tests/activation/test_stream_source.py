@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from puredelta.activation.source.source_rows import SourceRows
-from puredelta.activation.source.stream_source import DeltaStreamReader, stream_reader
+from puredelta.activation.data_source import DeltaStreamReader, SourceRows, stream_reader
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.changes.stream_options import StreamOptions
 from puredelta.log.changes.stream_schema import StreamedTable

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import puredelta
 from puredelta.errors import DeltaError, ErrorCode
-from puredelta.spark.jvm.streams.tracking_location import require_under
+from puredelta.spark.jvm.streams import require_under
 from puredelta.tables import DeltaTable
 
 Batches = list[tuple[tuple[str, ...], list[tuple[Any, ...]]]]

@@ -17,7 +17,7 @@ from puredelta.cli import session
 from puredelta.cli.output import Output
 from puredelta.cli.parse import Context
 from puredelta.errors import InvalidRequestError
-from puredelta.spark.jvm.jobs.job_status import TaskCounts
+from puredelta.spark.jvm.jobs import TaskCounts
 
 PROGRESS = "spark.puredelta.progress"
 

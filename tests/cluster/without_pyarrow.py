@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import puredelta
-from puredelta.spark.session.open_log import open_log
+from puredelta.spark.session.storage import open_log
 from puredelta.tables import DeltaTable
 from tests.cluster.store_alone import installed, session
 from tests.servers import s3

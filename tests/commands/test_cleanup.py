@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from puredelta.commands.cleanup import discarded_on_failure
+from puredelta.commands.finish import discarded_on_failure
 from puredelta.errors import CommitUnknownError, ConflictError, ErrorCode
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from puredelta.commands.settings import CommitSettings, parse_bytes, require_no_arbiter
+from puredelta.commands.file_options import CommitSettings, parse_bytes, require_no_arbiter
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 
 PREFIX = "spark.databricks.delta."

@@ -12,14 +12,13 @@ from pyspark.sql import SparkSession
 
 from puredelta.api import read, write
 from puredelta.commands.command import Command, PostCommitHook, command_on, next_command
+from puredelta.commands.file_options import CommitSettings
 from puredelta.commands.finish import finish
-from puredelta.commands.settings import CommitSettings
 from puredelta.commands.write.options import SaveMode
 from puredelta.commands.write.write_table import WriteRequest, write_table
 from puredelta.errors import CommitUnknownError, ConflictError, DeltaError, ErrorCode
-from puredelta.log.commit.commit_request import CommitRequest, Committed
-from puredelta.log.commit.environment import Environment
-from puredelta.log.files.tombstones import remove_file
+from puredelta.log.commit.commit_request import CommitRequest, Committed, Environment
+from puredelta.log.files.file_table import remove_file
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import (
     Action,

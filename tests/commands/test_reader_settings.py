@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 import puredelta
 from puredelta.errors import DeltaError
-from puredelta.spark.write.write_session import temporary_settings
+from puredelta.spark.write.parquet_job import temporary_settings
 from puredelta.tables import DeltaTable
 
 Writer: TypeAlias = Callable[[SparkSession, Path], None]

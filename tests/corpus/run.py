@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.spark.write.write_session import temporary_settings
+from puredelta.spark.write.parquet_job import temporary_settings
 from tests.corpus.case import Case
 from tests.corpus.values import Json, decode_rows, encode_rows, ordered, schema_text
 

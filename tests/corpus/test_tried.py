@@ -10,7 +10,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from puredelta.spark.write.write_session import temporary_settings
+from puredelta.spark.write.parquet_job import temporary_settings
 from tests.corpus.case import Case, all_cases
 from tests.corpus.run import Run
 from tests.corpus.trial import PREVIEW_MAX, Tried, require_same, require_same_of

@@ -16,7 +16,7 @@ from puredelta import DeltaTable, Report, last_report
 from puredelta.errors import DeltaError, ErrorCode
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.session.types import quoted
-from puredelta.spark.write.write_session import temporary_settings
+from puredelta.spark.write.parquet_job import temporary_settings
 from tests.corpus.case import Case
 from tests.corpus.conftest import explain
 from tests.corpus.run import Run, _named, _positional, _with_table

@@ -19,7 +19,7 @@ from random import Random
 import pyarrow.parquet as pq
 
 from puredelta.errors import DeltaError
-from puredelta.log.checkpoint.checkpoint_write import write_checkpoint
+from puredelta.log.maintenance.checkpoint_write import write_checkpoint
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Add
 from tests.faults import MemoryStore

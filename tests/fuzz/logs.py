@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from puredelta.log.replay.checkpoint_hint import checkpoint_hint_checksum
+from puredelta.log.replay.checkpoint_read import checkpoint_hint_checksum
 from puredelta.protocol.actions.deletion_vector import vector_path
 from tests.deletion_vectors import encode_file, encode_inline
 from tests.faults import MemoryStore

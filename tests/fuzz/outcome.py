@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from puredelta.errors import DeltaError
-from puredelta.log.checkpoint.checkpoint_write import write_checkpoint
 from puredelta.log.commit.commit_request import CommitRequest
 from puredelta.log.commit.transaction import Transaction
+from puredelta.log.files.deletion_vectors import read_positions
+from puredelta.log.maintenance.checkpoint_write import write_checkpoint
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
 from puredelta.log.skipping.pruning import prune_files
-from puredelta.log.vectors.read import read_positions
 from puredelta.protocol.actions.actions import Add
 from puredelta.protocol.actions.operations import Operation
 from puredelta.protocol.schema.types import STRING

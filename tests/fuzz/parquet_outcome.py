@@ -16,13 +16,13 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import types as T
 
-from puredelta.commands.convert.collect import found_schemas, read_files
-from puredelta.commands.convert.infer import FileSchemas
-from puredelta.commands.convert.settings import ParquetTypes
+from puredelta.commands.convert.conversion_plan import ParquetTypes
+from puredelta.commands.convert.plan import found_schemas, read_files
+from puredelta.commands.convert.schema import FileSchemas
 from puredelta.errors import CorruptTableError, DeltaError, ErrorCode
 from puredelta.log.changes.file_rows import ReadableFile, read_batches
-from puredelta.log.footers.file_stats import TableStatistics
-from puredelta.log.footers.parquet_footer import map_footers
+from puredelta.log.files.file_stats import TableStatistics
+from puredelta.log.files.parquet_footer import map_footers
 from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.schema.types import DOUBLE, INTEGER, LONG, STRING, StructType
 from puredelta.spark.session.row_bitmap import RowBitmap
@@ -32,7 +32,6 @@ from puredelta.store.registry import open_store
 from puredelta.worker.data_files.copy_rows import CopyOrder, RowGroups, copy_source_rows
 from puredelta.worker.data_files.rewrite_file import RewriteTask, rewrite_together
 from puredelta.worker.data_files.write_file import FileAnswer
-from puredelta.worker.limits import Limits
 from puredelta.worker.lookup.conditions import ResidualConditions
 from puredelta.worker.lookup.key_lookup import look_up
 from puredelta.worker.lookup.lookup_request import (
@@ -45,9 +44,10 @@ from puredelta.worker.lookup.lookup_request import (
 from puredelta.worker.read_rows import ranges_of_columns
 from puredelta.worker.scan.scan_rows import FilePart, ScanError, ScanLayout, read_part
 from puredelta.worker.sound_kinds import sound_parquet
+from puredelta.worker.wire import Limits
 from tests.fuzz.outcome import outcome
 from tests.fuzz.parquet_files import SIMPLE, rows
-from tests.log.footers.test_file_stats import struct, table_config
+from tests.log.files.test_file_stats import struct, table_config
 from tests.worker.lookup.batches import batch_of
 
 SCHEMA: StructType = struct(id=LONG, i=INTEGER, t=STRING, d=DOUBLE)

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from puredelta.inspection.commits import diff_lines, newest_commits
+from puredelta.inspection.described import detail_row, file_rows, first_rows
 from puredelta.inspection.findings import Severity, worst
-from puredelta.inspection.table.checks import table_findings
-from puredelta.inspection.table.commits import diff_lines, newest_commits
-from puredelta.inspection.table.described import detail_row, file_rows
-from puredelta.inspection.table.overlap import column_depths
-from puredelta.inspection.table.rows import first_rows
+from puredelta.inspection.overlap import column_depths
+from puredelta.inspection.table_checks import table_findings
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.log_paths import commit_name, log_path
 from tests.inspection.small_tables import append, make_table, take_away

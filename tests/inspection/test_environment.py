@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from puredelta.inspection.environment.checks import (
+from puredelta.inspection.environment import (
     DELTA_EXTENSION,
     delta_spark_findings,
     java_finding,

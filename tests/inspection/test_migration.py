@@ -6,8 +6,7 @@ import pytest
 
 from puredelta.errors import InvalidRequestError
 from puredelta.inspection.findings import Severity
-from puredelta.inspection.migration.rules import RULES
-from puredelta.inspection.migration.script import script_findings
+from puredelta.inspection.migration import RULES, script_findings
 
 OLD = """
 from delta.tables import DeltaTable

@@ -4,7 +4,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
-from puredelta.inspection.report.page import report_page
+from puredelta.inspection.report_page import report_page
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.schema.schema_json import encode_schema
 from puredelta.protocol.schema.types import LONG, StructField, StructType

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from puredelta.inspection.report.page import report_page
+from puredelta.inspection.report_page import report_page
 from tests.inspection.chromium import Chromium, find_chromium
 from tests.inspection.small_tables import append, make_table
 from tests.inspection.test_report import hostile

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow.parquet as pq
 
-from puredelta.log.footers.parquet_footer import map_footers
+from puredelta.log.files.parquet_footer import map_footers
 from puredelta.store.base import FileEnd
 
 

@@ -6,8 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from puredelta.log.commit.commit_request import CommitRequest, Committed
-from puredelta.log.commit.environment import Environment
+from puredelta.log.commit.commit_request import CommitRequest, Committed, Environment
 from puredelta.log.commit.post_commit import CheckpointWish, write_due_checkpoint
 from puredelta.log.commit.transaction import Transaction
 from puredelta.log.files.file_table import FileTable

@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from puredelta.errors import CommitUnknownError, ConflictError
-from puredelta.log.commit.environment import Phase, ignore_phase
+from puredelta.log.commit.commit_request import Phase, ignore_phase
 from puredelta.log.files.clock import random_id
+from puredelta.log.files.file_table import remove_file
 from puredelta.log.files.row_counts import physical_rows
-from puredelta.log.files.tombstones import remove_file
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Add
 from puredelta.protocol.actions.log_paths import LOG_DIRECTORY, CommitFile, parse_log_name

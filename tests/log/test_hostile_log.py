@@ -18,13 +18,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from puredelta.errors import CorruptTableError, ErrorCode, InvalidRequestError
-from puredelta.log.checkpoint.checkpoint_write import write_checkpoint
 from puredelta.log.commit.commit_request import CommitRequest
 from puredelta.log.commit.transaction import Transaction
+from puredelta.log.files.deletion_vectors import read_positions
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.files.row_counts import num_records
+from puredelta.log.maintenance.checkpoint_write import write_checkpoint
 from puredelta.log.replay.table_log import TableLog
-from puredelta.log.vectors.read import read_positions
 from puredelta.protocol.actions.actions import Add, DeletionVectorDescriptor
 from puredelta.protocol.actions.deletion_vector import (
     PORTABLE_MAGIC,

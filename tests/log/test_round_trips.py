@@ -14,12 +14,11 @@ from typing import Any
 import obstore
 import pytest
 
-from puredelta.log.commit.commit import Created, LostRace, create_version
+from puredelta.log.commit.attempts import Created, LostRace, create_version
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.log_paths import log_path
-from puredelta.store.access.location import parse_object_location
-from puredelta.store.access.object_access import ObjectAccess
 from puredelta.store.base import NameRule
+from puredelta.store.location import ObjectAccess, parse_object_location
 from puredelta.store.object_store import ObjectStore
 from puredelta.store.registry import open_store
 from tests.log.log_files import (

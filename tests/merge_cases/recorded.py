@@ -18,7 +18,7 @@ from puredelta.log.replay.table_log import TableLog
 from puredelta.tables import DeltaMergeBuilder, DeltaTable
 from tests.data_dir import find_data
 from tests.merge_cases.target import create_target
-from tests.sql.statements import merge_text
+from tests.statements.statements import merge_text
 
 CASES = find_data("merge-cases", "visible.jsonl")
 _DECODE = find_data("merge-cases", "decode.py")

@@ -9,7 +9,7 @@ from pyspark.sql import types as T
 
 from puredelta.commands.definition.new_table import NewTableProperties, plan_new_table
 from puredelta.log.replay.table_log import TableLog
-from puredelta.protocol.actions.table_operations import Definition, define_table, with_rows
+from puredelta.protocol.actions.operations import Definition, define_table, with_rows
 from puredelta.spark.session.session import settings_of
 from puredelta.spark.session.types import from_spark
 from puredelta.spark.write.writer import write_rows

@@ -10,7 +10,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.commands.read.changes import read_changes
+from puredelta.commands.changes import read_changes
 from puredelta.errors import DeltaError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.tables import DeltaTable

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from puredelta.commands.read.changes import read_changes
+from puredelta.commands.changes import read_changes
 from puredelta.errors import DeltaError
 from puredelta.log.replay.table_log import TableLog
 

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from puredelta.commands.convert.convert_to_delta import convert_to_delta
 from puredelta.errors import DeltaError
 from puredelta.protocol.actions.paths import decode_path
-from puredelta.spark.write.write_session import temporary_settings
+from puredelta.spark.write.parquet_job import temporary_settings
 from tests.commands.convert.directories import adds, first_commit, write
 
 A = pa.table({"a": [1, 2]})

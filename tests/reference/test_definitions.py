@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import types as T
 
 from puredelta import tables as ours
-from puredelta.commands.alter.clustering import cluster_table_by
+from puredelta.commands.alter.change import cluster_table_by
 from puredelta.commands.alter.column_change import ColumnEdit, Unset, change_table_columns
 from puredelta.commands.alter.columns import (
     NewColumn,

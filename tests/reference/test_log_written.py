@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from puredelta.log.files.clock import wall_clock
-from puredelta.log.files.tombstones import remove_file
+from puredelta.log.files.file_table import remove_file
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Add, DomainMetadata, SetTransaction
 from puredelta.protocol.actions.log_paths import commit_name, log_path

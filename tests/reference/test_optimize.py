@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 
 import puredelta
 from puredelta.errors import DeltaError
-from puredelta.spark.write.write_session import temporary_settings
+from puredelta.spark.write.parquet_job import temporary_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

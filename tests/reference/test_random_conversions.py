@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from puredelta.commands.convert.convert_to_delta import convert_to_delta
 from puredelta.errors import DeltaError
 from puredelta.spark.session.types import quoted
-from puredelta.spark.write.write_session import temporary_settings
+from puredelta.spark.write.parquet_job import temporary_settings
 from tests.reference.random_conversions import random_conversion
 from tests.reference.test_convert import (
     convert_with_reference,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from puredelta.commands.read.changes import read_changes
+from puredelta.commands.changes import read_changes
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Add, AddChangeFile
 from puredelta.tables import DeltaTable

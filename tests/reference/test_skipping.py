@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import puredelta
-from puredelta.spark.write.write_session import temporary_settings
+from puredelta.spark.write.parquet_job import temporary_settings
 from tests.spark.scan.skipping_cases import PARTITIONED_BY, conditions, files_read, many_types
 
 pytestmark = [pytest.mark.reference, pytest.mark.spark]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from puredelta.commands.read.stream import read_stream
+from puredelta.commands.read_table import read_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from puredelta.commands.restore.restore import restore_table
-from puredelta.commands.running.stages import StageTimer
-from puredelta.log.commit.environment import Environment, Phase
+from puredelta.commands.restore import restore_table
+from puredelta.commands.statement.stages import StageTimer
+from puredelta.log.commit.commit_request import Environment, Phase
 from puredelta.log.replay.table_log import TableLog
 from puredelta.store.local import LocalStore
 from simulation.kills.kills import Kills, Trial

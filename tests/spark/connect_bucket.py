@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 import puredelta
-from puredelta.spark.session.open_log import open_log
+from puredelta.spark.session.storage import open_log
 from tests.servers import s3
 
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.api import read
-from puredelta.commands.read.changes import read_changes
+from puredelta.commands.changes import read_changes
 from puredelta.errors import DeltaError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import AddChangeFile, Remove
@@ -30,20 +30,18 @@ from puredelta.protocol.schema.types import (
     StructField,
     StructType,
 )
-from puredelta.spark.offload.worker_settings import WorkerSettings
-from puredelta.spark.offload.workers import WorkerCalls, run_in_workers
+from puredelta.spark.offload.workers import WorkerCalls, WorkerSettings, run_in_workers
 from puredelta.spark.scan.scan import scan, scan_parquet
-from puredelta.spark.session.fallback import NotApplicable
-from puredelta.spark.session.helper_columns import FILE_ORDINAL, ROW_INDEX
-from puredelta.spark.session.session import SessionInfo
+from puredelta.spark.session.names import FILE_ORDINAL, ROW_INDEX
+from puredelta.spark.session.session import NotApplicable, SessionInfo
 from puredelta.spark.session.types import to_spark
 from tests.activation.connect_check import activated, activated_sql
 from tests.spark.connect_maintenance import maintenance, progress
 from tests.spark.files import write_file
 from tests.spark.source.connect_own_reads import own_reads
 from tests.spark.tables import TableFiles
-from tests.sql.connect_columns import query_columns
-from tests.sql.connect_statements import statements
+from tests.statements.connect_columns import query_columns
+from tests.statements.connect_statements import statements
 
 
 def longs(*values: int) -> pa.Array:

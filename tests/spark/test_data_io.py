@@ -19,8 +19,8 @@ from pyspark.sql import DataFrame, SparkSession
 import puredelta
 from puredelta.errors import InvalidRequestError, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.data_files.data_io import DataIo, data_io
-from puredelta.spark.write.write_session import temporary_settings
+from puredelta.spark.session.data_access import DataIo, data_io
+from puredelta.spark.write.parquet_job import temporary_settings
 from puredelta.tables import DeltaTable
 
 KEY = "spark.puredelta.io"

@@ -75,7 +75,7 @@ def test_only_the_room_touches_the_jvm(path: Path) -> None:
         "plan.java.children()",
         "import py4j.protocol",
         "from py4j.protocol import Py4JError",
-        "from puredelta.spark.jvm.classes import java_class",
+        "from puredelta.spark.jvm.gateway import java_class",
         "classes.jvm_of(spark)",
     ],
 )

@@ -17,9 +17,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import puredelta
-from puredelta.spark.data_files.data_io import DataIo, data_io
-from puredelta.spark.session.open_log import open_log
-from puredelta.spark.write.write_session import temporary_settings
+from puredelta.spark.session.data_access import DataIo, data_io
+from puredelta.spark.session.storage import open_log
+from puredelta.spark.write.parquet_job import temporary_settings
 from puredelta.store.base import Store
 from puredelta.tables import DeltaTable
 from tests.servers import s3

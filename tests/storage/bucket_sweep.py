@@ -23,9 +23,9 @@ from pyspark.sql import SparkSession
 
 from puredelta.errors import CommitUnknownError, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.data_files.data_io import DataIo
+from puredelta.spark.session.data_access import DataIo
 from puredelta.spark.session.delta_conf import IO
-from puredelta.spark.write.write_session import temporary_settings
+from puredelta.spark.write.parquet_job import temporary_settings
 from puredelta.store.base import Store
 from puredelta.tables import DeltaTable
 from simulation.sweep.commands import COMMANDS

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import pytest
 from pyspark.sql import SparkSession
 
-from puredelta.spark.jvm.hadoop.hadoop_files import has_file_system
-from puredelta.spark.session.open_log import open_log
-from puredelta.spark.write.write_session import temporary_settings
+from puredelta.spark.jvm.hadoop import has_file_system
+from puredelta.spark.session.storage import open_log
+from puredelta.spark.write.parquet_job import temporary_settings
 from tests.servers import hdfs, s3
 
 _numbers = itertools.count()

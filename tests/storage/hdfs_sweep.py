@@ -23,7 +23,7 @@ from unittest.mock import patch
 from pyspark.sql import SparkSession
 
 from puredelta.errors import CommitUnknownError
-from puredelta.spark.jvm.hadoop.hadoop_files import HadoopFiles
+from puredelta.spark.jvm.hadoop import HadoopFiles
 from puredelta.spark.session.storage import session_storage
 from puredelta.store.base import StorageError, Store
 from simulation.sweep.injection import Injector, Killed, Kind, Place, jvm_cut_off

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from puredelta.spark.write.write_session import temporary_settings
+from puredelta.spark.write.parquet_job import temporary_settings
 from tests.servers import azure, gcs
 from tests.storage.conftest import Place
 from tests.storage.test_commands import (  # noqa: F401 - collected here, on other places

@@ -10,10 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 import puredelta
 from puredelta.errors import UnsupportedError
-from puredelta.spark.jvm.hadoop.hadoop_files import HadoopFiles, has_file_system
-from puredelta.spark.session.open_log import open_log
-from puredelta.spark.session.storage import session_storage
-from puredelta.spark.write.write_session import temporary_settings
+from puredelta.spark.jvm.hadoop import HadoopFiles, has_file_system
+from puredelta.spark.session.storage import open_log, session_storage
+from puredelta.spark.write.parquet_job import temporary_settings
 from puredelta.tables import DeltaTable
 from tests.servers import hdfs, s3
 from tests.storage.conftest import Place

@@ -8,10 +8,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from puredelta.errors import ErrorCode, UnsupportedError
-from puredelta.spark.jvm.hadoop.hadoop_files import HadoopFiles
-from puredelta.spark.jvm.hadoop.hadoop_store import HadoopStore
+from puredelta.spark.jvm.hadoop import HadoopFiles, HadoopStore
 from puredelta.spark.session.storage import session_storage
-from puredelta.spark.write.write_session import temporary_settings
+from puredelta.spark.write.parquet_job import temporary_settings
 from puredelta.store.base import NameRule, PutOutcome, Store, StoredDirectory
 from puredelta.store.registry import Storage
 from tests.servers import azure, gcs, s3

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from puredelta.spark.session.open_log import open_log
+from puredelta.spark.session.storage import open_log
 from tests.corpus.case import Case, all_cases
 from tests.corpus.conftest import engine, quick_session
 from tests.corpus.run import Run

@@ -35,7 +35,7 @@ def _from(number: int, fault: Fault) -> Plan:
 
 @pytest.fixture
 def few_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("puredelta.store.access.object_access.RETRIES_MAX", 1)
+    monkeypatch.setattr("puredelta.store.location.RETRIES_MAX", 1)
 
 
 @pytest.mark.usefixtures("few_retries")

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from puredelta.spark.data_files.data_io import DataIo
-from puredelta.spark.jvm.hadoop.hadoop_files import has_file_system
-from puredelta.spark.write.write_session import temporary_settings
+from puredelta.spark.jvm.hadoop import has_file_system
+from puredelta.spark.session.data_access import DataIo
+from puredelta.spark.write.parquet_job import temporary_settings
 from tests.storage.bucket_sweep import RETRIES, SETTINGS, SUBJECTS, BucketSweep
 from tests.storage.hdfs_sweep import HdfsSweep
 
@@ -27,7 +27,7 @@ POINTS = [
 
 @pytest.fixture
 def silent(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr("puredelta.store.access.object_access.RETRIES_MAX", RETRIES)
+    monkeypatch.setattr("puredelta.store.location.RETRIES_MAX", RETRIES)
     logger = logging.getLogger("puredelta")
     level = logger.level
     logger.setLevel(logging.CRITICAL + 1)

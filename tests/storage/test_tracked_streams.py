@@ -8,9 +8,9 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 import puredelta
-from puredelta.commands.read.stream import read_stream
-from puredelta.spark.jvm.hadoop.hadoop_files import has_file_system
-from puredelta.spark.session.open_log import open_log
+from puredelta.commands.read_table import read_stream
+from puredelta.spark.jvm.hadoop import has_file_system
+from puredelta.spark.session.storage import open_log
 from tests.storage.conftest import Place
 
 

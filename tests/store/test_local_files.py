@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from puredelta.store.local_files import file_status, local_path, open_file, read_end
+from puredelta.store.registry import file_status, local_path, open_file, read_end
 
 
 def test_a_file_is_known_by_its_size_and_time(tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from obstore import exceptions
 
-from puredelta.store.access.object_access import ObjectAccess
 from puredelta.store.base import UnknownOutcomeError
+from puredelta.store.location import ObjectAccess
 from puredelta.store.object_client import translated
 
 ACCESS = ObjectAccess(url="s3://bucket", config={"secret_access_key": "hidden-key"})

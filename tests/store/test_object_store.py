@@ -17,10 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from puredelta.errors import CommitUnknownError, ErrorCode, InvalidRequestError, UnsupportedError
-from puredelta.log.commit.commit import Created, LostRace, create_version
+from puredelta.log.commit.attempts import Created, LostRace, create_version
 from puredelta.log.replay.table_log import TableLog
-from puredelta.store.access.location import parse_object_location
-from puredelta.store.access.object_access import ObjectAccess
 from puredelta.store.base import (
     NameRule,
     PutOutcome,
@@ -30,6 +28,7 @@ from puredelta.store.base import (
     StoredFile,
     UnknownOutcomeError,
 )
+from puredelta.store.location import ObjectAccess, parse_object_location
 from puredelta.store.object_store import ObjectStore
 from puredelta.store.registry import Storage, open_store
 from tests.log.log_files import METADATA, PROTOCOL
@@ -236,7 +235,7 @@ def test_a_commit_whose_answer_is_lost_once(endpoint: str, fault: Fault) -> None
 def test_a_commit_that_nobody_answers_is_unknown(
     endpoint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("puredelta.store.access.object_access.RETRIES_MAX", 1)
+    monkeypatch.setattr("puredelta.store.location.RETRIES_MAX", 1)
     with Proxy(endpoint, lambda r: Fault.REFUSED if _is_commit(r) else None) as proxy:
         store = s3.storage(proxy.endpoint).open(new_root())
         content = commit_bytes({"commitInfo": {"txnId": "ours"}})
@@ -276,7 +275,7 @@ def test_the_environment_may_name_a_server_without_tls(
 
 
 def test_a_server_that_is_not_there_is_no_endless_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("puredelta.store.access.object_access.RETRIES_MAX", 2)
+    monkeypatch.setattr("puredelta.store.location.RETRIES_MAX", 2)
     store = s3.storage("http://127.0.0.1:1").open("s3a://lake/t")
     start = time.monotonic()
     with pytest.raises(StorageError, match="lake/t"):

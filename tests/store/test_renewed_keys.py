@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pytest
 
 from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.data_files.data_paths import DataPaths
+from puredelta.spark.session.data_access import DataPaths
 from puredelta.store.registry import Storage
 
 _COMMIT = "\n".join(

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from puredelta.worker import gc_freeze
+from puredelta.worker import bootstrap
 
 
 @pytest.mark.parametrize(("loaded", "frozen"), [("json", False), ("pyarrow", True)])
@@ -15,7 +15,7 @@ def test_what_is_loaded_is_searched_no_more(loaded: str, frozen: bool) -> None:
     """Once a worker has the libraries, and once only: what comes later may be garbage."""
     program = f"""
 import gc, runpy, {loaded}
-freeze_once = runpy.run_path({gc_freeze.__file__!r})["freeze_once"]
+freeze_once = runpy.run_path({bootstrap.__file__!r})["freeze_once"]
 count, asked, counts = gc.get_freeze_count, [], []
 gc.get_freeze_count = lambda: asked.append(1) or count()
 for _ in range(2):

@@ -8,8 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from puredelta.worker.plain_types import without_views
-from puredelta.worker.read_rows import opened, read_batches
+from puredelta.worker.read_rows import opened, read_batches, without_views
 
 pytestmark = pytest.mark.skipif(
     int(pa.__version__.split(".")[0]) < 20, reason="this Arrow cannot make views"

@@ -13,9 +13,9 @@ import pytest
 from pyspark import cloudpickle
 
 from puredelta import worker
-from puredelta.spark.data_files.worker_code import packed_code
 from puredelta.spark.offload import workers
-from puredelta.spark.offload.worker_settings import WorkerSettings
+from puredelta.spark.offload.workers import WorkerSettings
+from puredelta.spark.session.data_access import packed_code
 from puredelta.worker.bootstrap import run_rows, run_task
 from puredelta.worker.data_files.copy_rows import COPY_ORDERS, CopyOrder, RowGroups, copy
 from puredelta.worker.data_files.rewrite_file import (
@@ -24,7 +24,6 @@ from puredelta.worker.data_files.rewrite_file import (
     rewrite,
 )
 from puredelta.worker.data_files.write_rows import write_stream
-from puredelta.worker.limits import LIMITS, LIMITS_CODEC
 from puredelta.worker.lookup.key_lookup import look_up
 from puredelta.worker.lookup.lookup_request import (
     LOOKUP_BATCHES,
@@ -34,6 +33,7 @@ from puredelta.worker.lookup.lookup_request import (
     LookupRequest,
 )
 from puredelta.worker.scan.scan_rows import read_parts
+from puredelta.worker.wire import LIMITS, LIMITS_CODEC
 from tests.worker.lookup.batches import batch_of
 from tests.worker.unpacking import run_without
 

@@ -16,9 +16,8 @@ import pytest
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
-from puredelta.spark.offload.worker_settings import WorkerSettings
-from puredelta.spark.offload.workers import low_latency
-from puredelta.worker.tcp_quickack import Quickack, acknowledge
+from puredelta.spark.offload.workers import WorkerSettings, low_latency
+from puredelta.worker.bootstrap import Quickack, acknowledge
 
 PYSPARK = tuple(map(int, version("pyspark").split(".")[:2]))
 linux = pytest.mark.skipif(sys.platform != "linux", reason="an option of Linux")

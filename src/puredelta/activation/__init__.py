@@ -1,1 +1,1 @@
-"""Activation: which calls of PySpark's own classes mean a Delta table, and what they become."""
+"""Activation: PySpark calls that mean a Delta table, replaced by calls of this package."""

@@ -1,19 +1,141 @@
-"""Switch the activation on and off, for all sessions of one kind in this process."""
+"""The switch of the activation, the module ``delta``, and the Python of data sources.
+
+Spark starts PYSPARK_PYTHON, else the ``python3`` of the PATH. Where that lacks this package (a
+notebook's kernel, ``venv/bin/python job.py``), ``saveAsTable`` would not know the format.
+"""
 
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
 import threading
 import warnings
+from pathlib import Path
+from types import ModuleType
 
 from pyspark.sql import SparkSession
 
-from puredelta.activation.delta_module import install_delta_module, remove_delta_module
-from puredelta.activation.methods.patched_methods import Owner, patched
-from puredelta.activation.methods.patches import Patches
-from puredelta.activation.source_python import let_spark_find_source
-from puredelta.spark.jvm.classes import has_class
+import puredelta.exceptions
+import puredelta.pip_utils
+import puredelta.tables
+from puredelta.activation.data_source import DeltaSource
+from puredelta.activation.patched_methods import Owner, patched
+from puredelta.activation.patches import Patches
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.spark.jvm.gateway import has_class
 from puredelta.spark.session.session import is_connect
+from puredelta.version import __version__
+
+_NAME = "delta"
+_PARTS = {
+    "tables": puredelta.tables,
+    "exceptions": puredelta.exceptions,
+    "pip_utils": puredelta.pip_utils,
+}
+_MARK = "__puredelta__"
+
+
+def install_delta_module() -> None:
+    """Let ``import delta`` find this package's ``tables``, ``exceptions`` and ``pip_utils``.
+
+    Raises:
+        InvalidRequestError: another package called ``delta`` is installed, which stays as it is.
+    """
+    if is_installed():
+        return
+    if _NAME in sys.modules or importlib.util.find_spec(_NAME) is not None:
+        raise InvalidRequestError(
+            f"The module 'delta' is there already{_release()}, and delta_module=True never "
+            "replaces it. Uninstall it (pip uninstall delta-spark), or import puredelta.tables "
+            "instead.",
+            code=ErrorCode.INVALID_WRITE_OPTION,
+            module=_NAME,
+        )
+    module = ModuleType(_NAME, "delta-spark's modules, as puredelta has them.")
+    module.__path__ = []
+    module.__version__ = __version__  # type: ignore[attr-defined]
+    setattr(module, _MARK, True)
+    module.DeltaTable = puredelta.tables.DeltaTable  # type: ignore[attr-defined]
+    module.configure_spark_with_delta_pip = (  # type: ignore[attr-defined]
+        puredelta.pip_utils.configure_spark_with_delta_pip
+    )
+    sys.modules[_NAME] = module
+    for name, part in _PARTS.items():
+        setattr(module, name, part)
+        sys.modules[f"{_NAME}.{name}"] = part
+
+
+def remove_delta_module() -> None:
+    """Take the modules away again, if they are ours."""
+    if is_installed():
+        for name in (_NAME, *(f"{_NAME}.{part}" for part in _PARTS)):
+            sys.modules.pop(name, None)
+
+
+def is_installed() -> bool:
+    """Return whether ``delta`` is this package."""
+    return hasattr(sys.modules.get(_NAME), _MARK)
+
+
+def _release() -> str:
+    try:
+        return f" (delta-spark {importlib.metadata.version('delta-spark')})"
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+_WAIT_SECONDS = 20
+
+
+def let_spark_find_source(spark: SparkSession) -> None:
+    """Register the data source in a local session, to be run by this Python; warn in others.
+
+    Does nothing where PYSPARK_PYTHON is set or the ``python3`` of the PATH is this one. Workers of
+    the user's own functions stay what they are.
+    """
+    if os.environ.get("PYSPARK_PYTHON") or not sys.executable:
+        return
+    python = shutil.which("python3")
+    if python is not None and _is_this(python):
+        return
+    context = spark.sparkContext
+    if str(context.master).startswith("local"):
+        known = context.pythonExec
+        context.pythonExec = sys.executable
+        try:
+            spark.dataSource.register(DeltaSource)
+        finally:
+            context.pythonExec = known
+    elif python is None or not _has_package(python):
+        warnings.warn(
+            f"Spark starts {python or 'python3, which is not on the PATH'} for Python code, and "
+            "that Python cannot import puredelta: saveAsTable fails with DATA_SOURCE_NOT_FOUND. "
+            "Install puredelta there, or set PYSPARK_PYTHON to a Python that has it before the "
+            f"session starts (here: PYSPARK_PYTHON={sys.executable}).",
+            stacklevel=3,
+        )
+
+
+def _is_this(python: str) -> bool:
+    """Return whether a program lies where this Python does: links lead out of environments."""
+    return Path(python).parent.resolve() == Path(sys.executable).parent.resolve()
+
+
+def _has_package(python: str) -> bool:
+    try:
+        done = subprocess.run(  # noqa: S603 - the Python that Spark starts
+            [python, "-c", "import puredelta"], capture_output=True, check=False,
+            timeout=_WAIT_SECONDS,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return done.returncode == 0
+
 
 _JAR_CLASS = "io.delta.sql.DeltaSparkSessionExtension"
 _EXTENSIONS = "spark.sql.extensions"

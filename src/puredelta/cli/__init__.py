@@ -1,1 +1,1 @@
-"""The command line: questions about tables and their changes, answered as text or as JSON."""
+"""The command line: answers of a table as text or as JSON."""

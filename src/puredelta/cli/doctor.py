@@ -7,11 +7,10 @@ from pathlib import Path
 from puredelta.cli.log_commands import open_log
 from puredelta.cli.output import ExitCode
 from puredelta.cli.parse import Context
-from puredelta.inspection.environment.checks import environment_findings
-from puredelta.inspection.environment.storage import location_findings
+from puredelta.inspection.environment import environment_findings, location_findings
 from puredelta.inspection.findings import Finding, Severity, worst
-from puredelta.inspection.migration.script import script_findings
-from puredelta.inspection.table.checks import table_findings
+from puredelta.inspection.migration import script_findings
+from puredelta.inspection.table_checks import table_findings
 
 
 def doctor(

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from puredelta.cli.parse import Context
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.inspection.table.commits import CommitFacts, commit_facts, diff_lines, require_before
-from puredelta.inspection.table.described import Row, detail_row, file_rows, history_row
+from puredelta.inspection.commits import CommitFacts, commit_facts, diff_lines, require_before
+from puredelta.inspection.described import Row, detail_row, file_rows, history_row
 from puredelta.log.files.file_table import file_keys
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
@@ -46,9 +46,9 @@ _COMMIT_COLUMNS = (
     "addedFiles",
     "removedFiles",
 )
-_PAGE = "puredelta.inspection.report.page"
+_PAGE = "puredelta.inspection.report_page"
 """Imported by name: jinja2 is for ``report`` alone, and takes long."""
-_ROWS = "puredelta.inspection.table.rows"
+_ROWS = "puredelta.inspection.described"
 """Imported by name: the reader of Parquet is for ``show`` alone, and takes long."""
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 

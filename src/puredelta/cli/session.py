@@ -14,15 +14,15 @@ from pyspark.sql import SparkSession
 
 from puredelta.activation.session import activate
 from puredelta.cli.parse import Context
-from puredelta.commands.running.progress import ProgressLine, wants_progress
-from puredelta.commands.running.stages import logger as stages
+from puredelta.commands.statement.progress import ProgressLine, wants_progress
+from puredelta.commands.statement.stages import logger as stages
 from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.jvm.jobs.job_status import find_tasks
+from puredelta.spark.jvm.jobs import find_tasks
 from puredelta.spark.session.delta_conf import PROGRESS
-from puredelta.spark.session.identifiers import quote, quote_name
+from puredelta.spark.session.names import quote, quote_name
 from puredelta.spark.session.session import is_connect
-from puredelta.sql.relations.names import find_location, require_table
-from puredelta.sql.text.table_name import parse_table_name
+from puredelta.statements.names.names import find_location, require_table
+from puredelta.statements.text.table_name import parse_table_name
 from puredelta.store.registry import has_scheme
 
 _QUIET = {

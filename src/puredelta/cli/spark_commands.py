@@ -8,16 +8,16 @@ from pyspark.sql import DataFrame
 
 from puredelta.cli.parse import Context
 from puredelta.cli.session import format_name, spark_session, table_log, table_name
-from puredelta.commands.read.diff import diff_rows
-from puredelta.commands.read.read_table import resolve_timestamp
-from puredelta.commands.restore.restore import differing_files, restore_table
-from puredelta.commands.vacuum.vacuum import vacuum as run_vacuum
+from puredelta.commands.compare import diff_rows
+from puredelta.commands.read_table import resolve_timestamp
+from puredelta.commands.restore import differing_files, restore_table
+from puredelta.commands.vacuum import vacuum as run_vacuum
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.inspection.table.commits import require_before
+from puredelta.inspection.commits import require_before
 from puredelta.quantities import counted, size_text
 from puredelta.recipes.upsert import upsert
-from puredelta.spark.session.identifiers import quote_name
-from puredelta.sql.text.statements import split_statements
+from puredelta.spark.session.names import quote_name
+from puredelta.statements.text.statements import split_statements
 
 _FORMATS = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json", ".orc": "orc"}
 _ROWS_MAX = 50

@@ -13,16 +13,21 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import DataFrame, SparkSession
 from typing_extensions import assert_never
 
-from puredelta.commands.settings import CommitSettings, require_no_arbiter
-from puredelta.commands.stored_expressions import require_harmless
+from puredelta.commands.definition.dependent_rules import require_harmless
+from puredelta.commands.file_options import CommitSettings, require_no_arbiter
 from puredelta.errors import (
     ConcurrentWriteException,
     DeltaError,
     ErrorCode,
     InvalidRequestError,
 )
-from puredelta.log.commit.commit_request import Committed
-from puredelta.log.commit.environment import DEFAULT_ENVIRONMENT, Environment, Phase, ignore_phase
+from puredelta.log.commit.commit_request import (
+    DEFAULT_ENVIRONMENT,
+    Committed,
+    Environment,
+    Phase,
+    ignore_phase,
+)
 from puredelta.log.commit.transaction import Transaction
 from puredelta.log.files.clock import Clock, wall_clock
 from puredelta.log.files.file_table import FileTable

@@ -1,17 +1,139 @@
-"""What a session, a table and the options of one write say about the files that are written.
+"""Session settings and write options of commits and of data files.
 
 The options of a write stand among the settings of its command, where those of the session are.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
-from puredelta.commands.settings import parse_bytes
-from puredelta.errors import ErrorCode, InvalidRequestError
+from pyspark.sql import SparkSession
+
+from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.log.files.clock import wall_clock
+from puredelta.protocol.actions.actions import SetTransaction
 from puredelta.protocol.features.properties import TableProperties
+from puredelta.spark.session import delta_conf
 from puredelta.spark.session.delta_conf import OPTIMIZE_WRITE, OPTIMIZE_WRITE_BIN_SIZE
-from puredelta.spark.write.file_options import FileOptions
+from puredelta.spark.write.parquet_job import FileOptions
+
+_SIZE = re.compile(r"(-?\d+)\s*([kmgtp]?)i?b?", re.IGNORECASE)
+_S3 = frozenset({"s3", "s3a", "s3n"})
+_LOG_STORE = re.compile(r"(?:spark\.)?delta\.logStore\.(class|.+\.impl)")
+_DYNAMO_STORE = "S3DynamoDBLogStore"
+_UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitSettings:
+    """What goes into every commit of one command beside what the command does."""
+
+    user_metadata: str | None = None
+    """``commitInfo.userMetadata``, or the option ``userMetadata`` of a write."""
+    records_metrics: bool = True
+    """``history.metricsEnabled``."""
+    set_transaction: SetTransaction | None = None
+    """``write.txnAppId`` and ``write.txnVersion``: the command is executed once (M-92)."""
+    flushes_files: bool = True
+    """``spark.puredelta.flushDataFiles``."""
+    resets_set_transaction: bool = False
+    """``write.txnVersion.autoReset.enabled``: the next command needs a version of its own."""
+
+    @classmethod
+    def parse(cls, settings: Mapping[str, str]) -> CommitSettings:
+        """Read the settings of a command that no application id belongs to.
+
+        >>> CommitSettings.parse({}).records_metrics
+        True
+        """
+        return cls(
+            user_metadata=delta_conf.USER_METADATA.text(settings),
+            records_metrics=delta_conf.HISTORY_METRICS.flag(settings),
+            flushes_files=delta_conf.FLUSH_FILES.flag(settings),
+        )
+
+    @classmethod
+    def parse_idempotent(cls, settings: Mapping[str, str]) -> CommitSettings:
+        """Read the settings of a command that an application may execute only once.
+
+        Raises:
+            InvalidRequestError: only half of an application's version is set.
+        """
+        return replace(
+            cls.parse(settings),
+            set_transaction=set_transaction_of(
+                delta_conf.TXN_APP_ID.text(settings), delta_conf.TXN_VERSION.text(settings)
+            ),
+            resets_set_transaction=delta_conf.TXN_AUTO_RESET.flag(settings),
+        )
+
+    def reset_set_transaction(self, spark: SparkSession) -> None:
+        """Unset the session's ``txnVersion`` if the user wants that after each command."""
+        if self.set_transaction is not None and self.resets_set_transaction:
+            spark.conf.unset(delta_conf.TXN_VERSION.key)
+
+
+def set_transaction_of(app_id: str | None, version: str | None) -> SetTransaction | None:
+    """Return the action that names an application and its version, None if neither is given.
+
+    Raises:
+        InvalidRequestError: only one of them is given, or the version is no whole number.
+    """
+    if app_id is None and version is None:
+        return None
+    if app_id is None or version is None or re.fullmatch(r"\s*-?\d+\s*", version) is None:
+        raise InvalidRequestError(
+            f"txnAppId is {app_id!r} and txnVersion is {version!r}: set both, the version to a "
+            "whole number, or neither. They are options of a write, or the session settings "
+            f"{delta_conf.TXN_APP_ID.key} and {delta_conf.TXN_VERSION.key}.",
+            code=ErrorCode.INVALID_IDEMPOTENT_WRITES_OPTIONS,
+        )
+    return SetTransaction(app_id=app_id, version=int(version), last_updated_ms=wall_clock())
+
+
+def require_no_arbiter(root_uri: str, settings: Mapping[str, str]) -> None:
+    """Refuse to write where other writers ask DynamoDB who has made a version.
+
+    delta-spark's `S3DynamoDBLogStore` copies its commits over what is there, so one of this
+    library would be lost.
+
+    Raises:
+        UnsupportedError: the session names it for this storage (UNSUPPORTED_STORAGE).
+
+    >>> require_no_arbiter("s3a://b/t", {"spark.delta.logStore.gs.impl": "a.S3DynamoDBLogStore"})
+    """
+    if root_uri.partition(":")[0].lower() not in _S3:
+        return
+    for key, value in settings.items():
+        found = _LOG_STORE.fullmatch(key)
+        if found is None or not value.strip().endswith(_DYNAMO_STORE):
+            continue
+        if found[1] == "class" or found[1].removesuffix(".impl").lower() in _S3:
+            raise UnsupportedError(
+                f"The setting {key} names {value.strip()}: other writers of {root_uri} may ask "
+                "DynamoDB who has made a version, and would replace commits of this library, which "
+                "does not. Unset it once every writer of the table puts its commits conditionally "
+                "(If-None-Match); reading is safe.",
+                code=ErrorCode.UNSUPPORTED_STORAGE,
+                path=root_uri,
+                setting=key,
+            )
+
+
+def parse_bytes(text: str) -> int:
+    """Read a size as Spark spells it; what is no size is -1.
+
+    >>> parse_bytes("10MB"), parse_bytes("10485760b"), parse_bytes("-1")
+    (10485760, 10485760, -1)
+    """
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        return -1
+    unit: int = 1024 ** _UNITS[match[2].lower()]
+    return int(match[1]) * unit
+
 
 FILE_ROWS = "spark.sql.files.maxRecordsPerFile"
 """Spark's setting; the option ``maxRecordsPerFile`` takes its place."""

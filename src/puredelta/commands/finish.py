@@ -1,4 +1,4 @@
-"""The end of every command: one commit, and what follows it.
+"""The end of every command: one commit, its hooks, and cleanup after a failure.
 
 Here alone a transaction is committed, so every operation says the same things in the history:
 the user's metadata, the operation metrics if they are wanted, the application's version.
@@ -11,13 +11,14 @@ then is logged, never raised, and no file is removed.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
-from puredelta.commands.cleanup import discarded_on_failure
 from puredelta.commands.command import Command, PostCommitHook
+from puredelta.commands.definition.dependent_rules import require_harmless_change
 from puredelta.commands.generate import update_manifests
-from puredelta.commands.stored_expressions import require_harmless_change
+from puredelta.errors import CommitUnknownError, DeltaError
 from puredelta.log.commit.commit_request import CommitRequest, Committed
 from puredelta.log.commit.post_commit import CheckpointWish, write_due_checkpoint
 from puredelta.protocol.actions.actions import (
@@ -28,10 +29,34 @@ from puredelta.protocol.actions.actions import (
     Remove,
 )
 from puredelta.protocol.actions.paths import path_below_root
-from puredelta.spark.catalog.cached_frames import refresh_cached_frames
+from puredelta.spark.catalog.relation_cache import refresh_cached_frames
 from puredelta.spark.write.parquet_job import named_failures
 
 logger = logging.getLogger(__name__)
+
+
+@contextmanager
+def discarded_on_failure(discard: Callable[[], None]) -> Iterator[None]:
+    """Commit files inside; where that fails, ``discard`` them and raise again.
+
+    They stay where the commit may have landed: its outcome is unknown, or somebody
+    interrupted it. A file too many is harmless, a missing one is data lost.
+    """
+    try:
+        yield
+    except CommitUnknownError:
+        raise
+    except Exception:
+        discard()
+        raise
+
+
+def remove_quietly(remove: Callable[[], None]) -> None:
+    """Remove files; what cannot be removed is left for VACUUM and must hide no other error."""
+    try:
+        remove()
+    except (OSError, DeltaError) as failure:
+        logger.warning("Files of a command could not be removed: %s", failure)
 
 
 def finish(

@@ -18,7 +18,7 @@ from puredelta.protocol.actions.actions import Action, Add, Remove
 from puredelta.protocol.actions.paths import absolute_uri
 from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.protocol.values.partition_escape import partition_directory
+from puredelta.protocol.values.partition_values import partition_directory
 from puredelta.store.base import Store
 
 SYMLINK_MANIFEST = "symlink_format_manifest"

@@ -8,9 +8,9 @@ from puredelta.commands.command import start_command
 from puredelta.commands.finish import finish
 from puredelta.log.commit.commit_checks import require_removable
 from puredelta.log.commit.commit_request import CommitRequest
-from puredelta.log.files.tombstones import remove_file
+from puredelta.log.files.file_table import remove_file
 from puredelta.log.replay.table_log import TableLog
-from puredelta.protocol.actions.table_operations import TRUNCATE
+from puredelta.protocol.actions.operations import TRUNCATE
 from puredelta.protocol.features.feature_registry import Capability
 
 

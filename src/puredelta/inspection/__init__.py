@@ -1,1 +1,1 @@
-"""What can be said of a table, an environment or a script without Spark, and what mends it."""
+"""Checks and descriptions of a table, an environment or a script, without Spark."""

@@ -8,12 +8,10 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from puredelta.commands.read.blame import blame_rows
-from puredelta.commands.read.diff import diff_rows
-from puredelta.recipes.arguments import keys_of, refused
+from puredelta.commands.compare import blame_rows, diff_rows
+from puredelta.recipes.arguments import all_of, keys_of, refused
 from puredelta.recipes.target import TableOrPath, load_recipe_table, resolved
-from puredelta.recipes.values import all_of
-from puredelta.spark.session.identifiers import quote
+from puredelta.spark.session.names import quote
 
 
 def diff(

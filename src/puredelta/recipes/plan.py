@@ -1,4 +1,4 @@
-"""A recipe that has become one MERGE: it can be looked at, explained, and run.
+"""A recipe as one MERGE: planned, explained and executed.
 
 Nothing here decides about rows. The MERGE runs through the same ten stages as the builder's.
 """
@@ -7,20 +7,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 from pyspark.sql import DataFrame
+from pyspark.sql import types as T
 
-from puredelta.commands.dml.explain.explain import execute_reported
+from puredelta.commands.dml.explain import execute_reported
 from puredelta.commands.dml.named_tables import named_tables
-from puredelta.commands.dml.options import ExecutionOptions
-from puredelta.commands.dml.source.context import StatementContext
-from puredelta.commands.dml.spec.merge import Assignment, Insert, MergeSpec, Update
-from puredelta.commands.dml.spec.statement import InputRows
-from puredelta.commands.dml.start import start_statement
-from puredelta.commands.report.report import Report
+from puredelta.commands.dml.retry import ExecutionOptions
+from puredelta.commands.dml.source import StatementContext
+from puredelta.commands.dml.spec import (
+    Assignment,
+    InputRows,
+    Insert,
+    MergeSpec,
+    Update,
+    start_statement,
+)
+from puredelta.commands.statement.report import Report
+from puredelta.commands.write.expectations import RowCheck
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.protocol.actions.actions import SetTransaction
+from puredelta.recipes.arguments import TableSettings
 from puredelta.recipes.source_rows import (
     guarded,
     outside_scope,
@@ -28,10 +36,18 @@ from puredelta.recipes.source_rows import (
     require_unique_keys,
     with_unique_keys,
 )
-from puredelta.recipes.target import SOURCE, RecipeTable
-from puredelta.spark.session.identifiers import quote
+from puredelta.recipes.target import (
+    SOURCE,
+    RecipeTable,
+    TableOrPath,
+    create_recipe_table,
+    find_recipe_table,
+    load_recipe_table,
+)
+from puredelta.spark.session.names import quote
+from puredelta.spark.session.storage import open_log
 from puredelta.spark.session.ui_metrics import shown_in_ui
-from puredelta.tables.merge_builder import DeltaMergeBuilder
+from puredelta.tables.builders import DeltaMergeBuilder
 
 _AFTER_SOURCE = "4 prune"
 
@@ -184,3 +200,51 @@ def equal_keys(target: RecipeTable, source: DataFrame, keys: tuple[str, ...]) ->
         f"s.{quote(key)}"
         for key in keys
     )
+
+
+class Recipe(Protocol):
+    """What a call asks for, before any table is known."""
+
+    @property
+    def settings(self) -> TableSettings:
+        """What every recipe takes."""
+        ...
+
+    def new_columns(self, source: DataFrame) -> T.StructType:
+        """Return the columns of a table that is created for the source."""
+        ...
+
+    def plan(self, target: RecipeTable, source: DataFrame) -> MergePlan:
+        """Return the MERGE into a table that is there."""
+        ...
+
+
+def plan_recipe(recipe: Recipe, table: TableOrPath, source: DataFrame) -> MergePlan:
+    """Return the MERGE of a recipe. Changes nothing.
+
+    Raises:
+        TableNotFoundError: there is no table.
+        InvalidRequestError: the source does not fit.
+    """
+    target = load_recipe_table(source.sparkSession, table)
+    plan = recipe.plan(target, source)
+    return replace(plan, set_transaction=recipe.settings.set_transaction)
+
+
+def run_recipe(recipe: Recipe, table: TableOrPath, source: DataFrame) -> ChangeResult:
+    """Run a recipe; a table that is to be created is created empty, before its first MERGE."""
+    spark, settings = source.sparkSession, recipe.settings
+    if settings.create and find_recipe_table(spark, table) is None:
+        create_recipe_table(spark, table, recipe.new_columns(source), settings)
+    if not settings.expectations:
+        return plan_recipe(recipe, table, source).execute()
+    load_recipe_table(spark, table)
+    quarantine = settings.quarantine
+    check = RowCheck.of(
+        settings.expectations,
+        quarantine=None if quarantine is None else open_log(spark, quarantine),
+        set_transaction=settings.set_transaction,
+    )
+    checked = check(source)
+    result = plan_recipe(recipe, table, checked.rows).execute()
+    return replace(result, violations=checked.violations)

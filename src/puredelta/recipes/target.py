@@ -15,12 +15,12 @@ from puredelta.errors import ErrorCode, TableNotFoundError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.recipes.arguments import TableSettings, refused
 from puredelta.spark.resolve.table_attributes import table_identity
-from puredelta.spark.session.identifiers import quote
-from puredelta.spark.session.open_log import open_log
+from puredelta.spark.session.names import quote
 from puredelta.spark.session.session import SessionInfo
+from puredelta.spark.session.storage import open_log
 from puredelta.spark.session.types import struct_as_nullable, to_spark, without_table_metadata
-from puredelta.sql.relations.names import find_location
-from puredelta.sql.text.table_name import parse_table_name
+from puredelta.statements.names.names import find_location
+from puredelta.statements.text.table_name import parse_table_name
 from puredelta.tables.delta_table import DeltaTable
 from puredelta.tables.open_table import OpenTable
 

@@ -17,9 +17,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from puredelta.recipes.arguments import all_true, as_field, holds_null, same_values, selected
 from puredelta.recipes.source_rows import BAD, IS_DELETE, SEQUENCE, refuse_bad_sequences
-from puredelta.recipes.values import all_true, as_field, holds_null, same_values, selected
-from puredelta.spark.session.identifiers import quote
+from puredelta.spark.session.names import quote
 
 ROLE = "__ROLE"
 """NULL for a version, else `REPEAT` or `DELETE`."""

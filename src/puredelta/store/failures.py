@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from enum import Enum
 from urllib.parse import urlsplit
 
-from puredelta.store.access.object_access import CONNECT_SECONDS, ObjectAccess
 from puredelta.store.base import StorageError
+from puredelta.store.location import CONNECT_SECONDS, ObjectAccess
 
 _CODE = re.compile(r"<Code>\s*(\w+)\s*</Code>|\"(?:reason|error|code)\"\s*:\s*\"(\w+)\"")
 _STATUS = re.compile(r"status code: (\d{3})|\bstatus: (\d{3})\b")

@@ -21,10 +21,10 @@ from obstore import exceptions
 from obstore.store import from_url
 
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.store.access import object_access
-from puredelta.store.access.object_access import ObjectAccess
+from puredelta.store import location
 from puredelta.store.base import StorageError, StoredFile, UnknownOutcomeError
 from puredelta.store.failures import Reason, explained, require_connection
+from puredelta.store.location import ObjectAccess
 
 _clients: dict[tuple[object, ...], Any] = {}
 _lock = threading.Lock()
@@ -242,7 +242,7 @@ def pages_below(client: Any, prefix: str, after: str | None) -> Iterator[Sequenc
 
 def _wait_or_raise(error: exceptions.BaseError, num_failures: int) -> None:
     """Wait before a listing is repeated; obstore repeats requests, but no answer that broke off."""
-    if _BROKEN_OFF not in str(error) or num_failures > object_access.RETRIES_MAX:
+    if _BROKEN_OFF not in str(error) or num_failures > location.RETRIES_MAX:
         raise error
     longest = min(_WAIT_SECONDS * 2**num_failures, _WAIT_SECONDS_MAX)
     time.sleep(random.uniform(0, longest))  # noqa: S311 - no secret

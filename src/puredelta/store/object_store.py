@@ -22,8 +22,6 @@ from obstore import exceptions
 from typing_extensions import ParamSpec
 
 from puredelta.errors import ErrorCode, UnsupportedError
-from puredelta.store.access.location import ObjectLocation
-from puredelta.store.access.object_access import ObjectAccess
 from puredelta.store.base import (
     Directories,
     FileEnd,
@@ -34,6 +32,7 @@ from puredelta.store.base import (
     StoredFile,
 )
 from puredelta.store.file_system import TRIAL_PREFIX
+from puredelta.store.location import ObjectAccess, ObjectLocation
 from puredelta.store.object_client import (
     PAGE,
     UnsupportedRequestError,
@@ -44,8 +43,7 @@ from puredelta.store.object_client import (
     pages_below,
     translated,
 )
-from puredelta.store.ranged_file import END_BYTES, RangedFile
-from puredelta.store.read_ahead import ReadFiles, begin_reading
+from puredelta.store.read_ahead import END_BYTES, RangedFile, ReadFiles, begin_reading
 
 _LISTS_FROM_A_KEY = ("s3://", "s3a://", "gs://")
 """Where a listing may begin at any key; elsewhere each part would read all that is before it."""

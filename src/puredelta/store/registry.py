@@ -1,4 +1,4 @@
-"""Which store a location belongs to, decided by its scheme and never guessed."""
+"""The store of a location, by its scheme; local files outside of tables."""
 
 from __future__ import annotations
 
@@ -7,18 +7,24 @@ import json
 import logging
 import os
 import re
+import stat
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.protocol.actions.paths import canonical_path, encode_uri
-from puredelta.store.access.location import ObjectLocation, parse_object_location
-from puredelta.store.access.object_access import ObjectAccess, Untranslated
-from puredelta.store.access.translate import translate
-from puredelta.store.base import Directories, Store
+from puredelta.store.base import Directories, FileEnd, Store
+from puredelta.store.file_system import read_file_end
+from puredelta.store.hadoop_settings import translate
 from puredelta.store.local import LocalStore
+from puredelta.store.location import (
+    ObjectAccess,
+    ObjectLocation,
+    Untranslated,
+    parse_object_location,
+)
 from puredelta.store.object_store import ObjectStore
 
 logger = logging.getLogger(__name__)
@@ -250,3 +256,63 @@ def _allows_http(environment: Mapping[str, str]) -> bool:
     """
     named = any(environment.get(key, "").startswith("http://") for key in _ENDPOINTS)
     return named or any(environment.get(key, "").lower() == "true" for key in _ALLOW_HTTP)
+
+
+_FILE_SCHEME = "file:"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileStatus:
+    """Size and time of a file: they change when the file is written or replaced."""
+
+    size_bytes: int
+    modified_ns: int
+
+    @property
+    def modified_ms(self) -> int:
+        """The time as Hadoop and the log have it."""
+        return self.modified_ns // 1_000_000
+
+
+def local_path(uri: str) -> str | None:
+    """Return the path of a ``file:`` URI, ``None`` for any other."""
+    return uri.removeprefix(_FILE_SCHEME) if uri.startswith(f"{_FILE_SCHEME}/") else None
+
+
+def file_status(uri: str) -> FileStatus | None:
+    """Return size and time of a file; ``None`` if it cannot be reached or is no regular file."""
+    path = local_path(uri)
+    if path is None:
+        return None
+    try:
+        found = os.stat(path)  # noqa: PTH116 - thousands of files, with any name
+    except OSError:
+        return None
+    if not stat.S_ISREG(found.st_mode):
+        return None
+    return FileStatus(size_bytes=found.st_size, modified_ns=found.st_mtime_ns)
+
+
+def open_file(uri: str) -> BinaryIO:
+    """Open a file for reading.
+
+    Raises:
+        FileNotFoundError: there is no such local file.
+    """
+    return Path(_required_path(uri)).open("rb")
+
+
+def read_end(uri: str, num_bytes: int) -> FileEnd:
+    """Return the last bytes of a file.
+
+    Raises:
+        FileNotFoundError: there is no such local file.
+    """
+    return read_file_end(_required_path(uri), num_bytes)
+
+
+def _required_path(uri: str) -> str:
+    path = local_path(uri)
+    if path is None:
+        raise FileNotFoundError(f"{uri} is on no local file system")
+    return path

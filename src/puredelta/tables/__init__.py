@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from puredelta.tables.builders import (
+    DeltaMergeBuilder,
+    DeltaOptimizeBuilder,
+    PreparedChange,
+    PreparedMaintenance,
+)
 from puredelta.tables.delta_table import DeltaTable
-from puredelta.tables.merge_builder import DeltaMergeBuilder
-from puredelta.tables.optimize_builder import DeltaOptimizeBuilder
-from puredelta.tables.prepared import PreparedChange, PreparedMaintenance
 from puredelta.tables.table_builder import DeltaTableBuilder, IdentityGenerator
 
 __all__ = [

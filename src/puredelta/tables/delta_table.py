@@ -1,4 +1,8 @@
-"""``DeltaTable``, as in ``delta.tables``: arguments are checked and forwarded to the commands."""
+"""``DeltaTable``, as in ``delta.tables``: arguments are checked and forwarded.
+
+Nothing is decided here: arguments are checked, with delta-spark's class and words (``ValueError``),
+and calls are forwarded to the commands.
+"""
 
 from __future__ import annotations
 
@@ -9,44 +13,199 @@ from functools import partial
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from puredelta.commands.clone.clone_table import clone_table
+from puredelta.commands.alter.drop_feature import drop_feature_support
+from puredelta.commands.alter.properties import add_feature_support, upgrade_protocol_versions
 from puredelta.commands.convert.convert_to_delta import convert_to_delta
+from puredelta.commands.create.clone import CloneRequest, clone_table, require_absolute
 from puredelta.commands.create.create_table import CreateMode
-from puredelta.commands.dml.spec.arguments import (
+from puredelta.commands.described import detail_rows
+from puredelta.commands.dml.spec import (
+    DeleteSpec,
+    MergeSpec,
+    UpdateSpec,
     assignments,
     optional_condition,
     require_merge_condition,
     require_source,
 )
-from puredelta.commands.dml.spec.merge import MergeSpec
-from puredelta.commands.dml.spec.update_delete import DeleteSpec, UpdateSpec
 from puredelta.commands.generate import generate
-from puredelta.commands.optimize.spec import OptimizeSpec
-from puredelta.commands.read.detail import detail_rows
-from puredelta.commands.read.history import history_rows
-from puredelta.commands.read.read_table import resolve_timestamp
+from puredelta.commands.optimize import OptimizeSpec
+from puredelta.commands.read_table import history_rows, resolve_timestamp
+from puredelta.commands.restore import RestoreOutcome, RestoreRequest, restore_table
+from puredelta.commands.statement.report import last_report, with_report
+from puredelta.commands.vacuum import VacuumRequest, vacuum
 from puredelta.errors import ErrorCode, TableNotFoundError
+from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.resolve.table_attributes import table_identity
-from puredelta.spark.session.open_log import open_log
 from puredelta.spark.session.pyspark_errors import methods_like_pyspark
-from puredelta.sql.relations.names import (
+from puredelta.spark.session.storage import open_log
+from puredelta.statements.names.names import (
     find_catalog_name,
     find_location,
     is_known,
     require_table,
 )
-from puredelta.sql.text.table_name import parse_table_name
-from puredelta.tables.maintenance import (
-    TableMaintenance,
-    clone_request,
-    require_integer,
-    require_string,
+from puredelta.statements.text.table_name import parse_table_name
+from puredelta.tables.builders import (
+    ColumnMapping,
+    DeltaMergeBuilder,
+    DeltaOptimizeBuilder,
+    ExpressionOrColumn,
+    PreparedChange,
+    PreparedMaintenance,
 )
-from puredelta.tables.merge_builder import ColumnMapping, DeltaMergeBuilder, ExpressionOrColumn
 from puredelta.tables.open_table import OpenTable, require_storage_options
-from puredelta.tables.optimize_builder import DeltaOptimizeBuilder
-from puredelta.tables.prepared import PreparedChange
 from puredelta.tables.table_builder import DeltaTableBuilder
+
+
+@methods_like_pyspark
+class TableMaintenance:
+    """The part of ``DeltaTable`` that leaves the rows as they are, or as they were once."""
+
+    def __init__(self, spark: SparkSession, log: TableLog) -> None:
+        self._spark = spark
+        self._log = log
+
+    def vacuum(self, retentionHours: float | None = None) -> DataFrame:
+        """Delete files that no version within the retention time needs; return no rows.
+
+        Without ``retentionHours`` the property ``delta.deletedFileRetentionDuration`` decides,
+        a week unless it was set.
+
+        Raises:
+            InvalidRequestError: the time is negative, or shorter than the table's while
+                ``spark.databricks.delta.retentionDurationCheck.enabled`` is on.
+        """
+        vacuum(self._spark, self._log, retention_hours=retentionHours)
+        return self._spark.createDataFrame([], StructType([]))
+
+    def restoreToVersion(self, version: int) -> DataFrame:
+        """Make the table what it was at a version; return one row of counts, with its ``report``.
+
+        Raises:
+            InvalidRequestError: the version, or a file of it, is not there.
+            ConflictError: another writer changed the table meanwhile.
+        """
+        require_integer(version, "version")
+        return self._restored(restore_table(self._spark, self._log, version=version))
+
+    def restoreToTimestamp(self, timestamp: str) -> DataFrame:
+        """As `restoreToVersion`, to what was current at a time."""
+        require_string(timestamp, "timestamp")
+        return self._restored(restore_table(self._spark, self._log, timestamp=timestamp))
+
+    def prepareVacuum(self, retentionHours: float | None = None) -> PreparedMaintenance:
+        """Return a `vacuum` that has not run yet, to be explained and tried."""
+        request = VacuumRequest(spark=self._spark, log=self._log, retention_hours=retentionHours)
+        return PreparedMaintenance(request)
+
+    def prepareRestore(
+        self, version: int | None = None, timestamp: str | None = None
+    ) -> PreparedMaintenance:
+        """Return a RESTORE to a version or a time that has not run yet, to be explained and tried.
+
+        Raises:
+            ValueError: not exactly one of both is given, or it is of the wrong type.
+        """
+        if (version is None) == (timestamp is None):
+            raise ValueError("prepareRestore takes a version or a timestamp, one of both.")
+        if version is not None:
+            require_integer(version, "version")
+        if timestamp is not None:
+            require_string(timestamp, "timestamp")
+        request = RestoreRequest(
+            spark=self._spark, log=self._log, version=version, timestamp=timestamp
+        )
+        return PreparedMaintenance(request)
+
+    def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
+        """Let the table have the features that a pair of protocol versions stands for."""
+        _require_version(readerVersion, "readerVersion")
+        _require_version(writerVersion, "writerVersion")
+        upgrade_protocol_versions(
+            self._spark, self._log, reader=readerVersion, writer=writerVersion
+        )
+
+    def addFeatureSupport(self, featureName: str) -> None:
+        """Let the table have a feature; readers and writers have to know it from then on.
+
+        Raises:
+            InvalidRequestError, UnsupportedError: there is no such feature, here or at all.
+        """
+        require_string(featureName, "featureName")
+        add_feature_support(self._spark, self._log, featureName)
+
+    def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
+        """Take a feature from the table, and what uses it as far as no file is rewritten.
+
+        Raises:
+            InvalidRequestError: the feature is not there, or cannot be dropped.
+            UnsupportedError: files would have to be rewritten or history truncated.
+        """
+        require_string(featureName, "featureName")
+        if truncateHistory is not None:
+            require_boolean(truncateHistory, "truncateHistory")
+        truncates = bool(truncateHistory)
+        drop_feature_support(self._spark, self._log, featureName, truncate_history=truncates)
+
+    def _restored(self, outcome: RestoreOutcome | None) -> DataFrame:
+        if outcome is None:
+            return self._spark.createDataFrame([], StructType([]))
+        return with_report(outcome.row(self._spark), last_report())
+
+
+def clone_request(
+    target: str, shallow: object, replacing: object, properties: object
+) -> CloneRequest:
+    """Return what the arguments of ``clone`` ask for.
+
+    Raises:
+        ValueError: an argument is of the wrong type, or the target is no absolute path.
+    """
+    require_string(target, "target")
+    require_boolean(shallow, "isShallow")
+    require_boolean(replacing, "replace")
+    if properties is not None:
+        require_properties(properties)
+    require_absolute(target)
+    wanted = properties if isinstance(properties, dict) else {}
+    return CloneRequest(shallow=bool(shallow), replace=bool(replacing), properties=wanted)
+
+
+def _require_version(value: object, name: str) -> None:
+    if not isinstance(value, int):
+        raise ValueError(  # noqa: TRY004 - as in delta-spark
+            f"The {name} needs to be an integer but got '{type(value)}'."
+        )
+
+
+def require_string(value: object, name: str) -> None:
+    """Raise ValueError unless the value is text."""
+    _require(value, name, str, "a string")
+
+
+def require_integer(value: object, name: str) -> None:
+    """Raise ValueError unless the value is an int; like delta-spark, take a bool for one."""
+    _require(value, name, int, "an int")
+
+
+def require_boolean(value: object, name: str) -> None:
+    """Raise ValueError unless the value is a bool."""
+    _require(value, name, bool, "a boolean")
+
+
+def require_properties(value: object) -> None:
+    """Raise ValueError unless the value is a dict from text to text."""
+    _require(value, "properties", dict, "a dict")
+    assert isinstance(value, Mapping)  # noqa: S101 - a dict is one
+    for key, text in value.items():
+        require_string(key, f"All property keys including {key}")
+        require_string(text, f"All property values including {text}")
+
+
+def _require(value: object, name: str, kind: type, words: str) -> None:
+    if not isinstance(value, kind):
+        raise ValueError(f"{name} needs to be {words} but got '{type(value)}'.")  # noqa: TRY004
 
 
 @methods_like_pyspark

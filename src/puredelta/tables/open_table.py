@@ -6,14 +6,14 @@ from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.commands.dml.run.request import ChangeRequest
-from puredelta.commands.dml.spec.update_delete import RowSpec
+from puredelta.commands.dml.execute import ChangeRequest
+from puredelta.commands.dml.spec import RowSpec
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.resolve.table_attributes import renewed_identity, table_identity, with_identity
 from puredelta.spark.scan.table_rows import table_rows
-from puredelta.spark.session.open_log import open_log
-from puredelta.sql.relations.names import missing_table
+from puredelta.spark.session.storage import open_log
+from puredelta.statements.names.names import missing_table
 
 
 class OpenTable:

@@ -20,15 +20,15 @@ from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.protocol.features.filled_columns import IdentitySpec
 from puredelta.protocol.schema.types import StructField, StructType
 from puredelta.spark.catalog.catalog_entries import entry_name
-from puredelta.spark.jvm.session_catalog import SESSION_CATALOG
-from puredelta.spark.session.identifiers import parse_name
-from puredelta.spark.session.open_log import open_log
+from puredelta.spark.jvm.catalog import SESSION_CATALOG
+from puredelta.spark.session.names import parse_name
 from puredelta.spark.session.pyspark_errors import methods_like_pyspark
 from puredelta.spark.session.session import is_connect
+from puredelta.spark.session.storage import open_log
 from puredelta.spark.session.types import without_table_metadata
-from puredelta.sql.execute.tables import not_on_connect
-from puredelta.sql.relations.names import find_catalog_name, require_table
-from puredelta.sql.text.table_name import TableName
+from puredelta.statements.execute.tables import not_on_connect
+from puredelta.statements.names.names import find_catalog_name, require_table
+from puredelta.statements.text.table_name import TableName
 
 Table = TypeVar("Table")
 

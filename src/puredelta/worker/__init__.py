@@ -1,1 +1,1 @@
-"""What executors run, shipped by value with tasks: standard library, numpy, pyarrow, obstore."""
+"""Code for executors, shipped by value with tasks: standard library, numpy, pyarrow, obstore."""

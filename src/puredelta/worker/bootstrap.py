@@ -1,16 +1,36 @@
-"""The first code of this package that runs in a Spark task: it unpacks all other code, if it can.
+"""Start of this package's code in a Spark task: unpacking, and settings of the process.
 
 It needs the standard library only, so any worker can unpack it. A worker that lacks numpy or
 pyarrow says so in one line, instead of a stack trace in its log.
+
+After every task a worker looks through all its objects for garbage (``gc.collect``). With pyarrow
+and Spark's own modules loaded that takes 30 to 45 ms of a core, while the driver goes on and needs
+that core. ``gc.freeze`` tells the collector that what is loaded by now stays.
+
+What other tasks of the same worker hold at that moment and drop later in cycles is never
+collected either: once per worker, no more than it held.
+
+Since 4.3 Spark sends a task in two pieces: the code, then the rows. Its socket holds the second,
+small piece back until the first is acknowledged (Nagle's algorithm). The worker's kernel holds the
+acknowledgement back for 40 ms, because the worker answers nothing (delayed acknowledgement).
+Spark had the same between workers and its state server and mended it there (SPARK-51667). From the
+worker's side it can be mended while the first piece is unpacked: `Quickack` sets ``TCP_QUICKACK``.
+
+Only the connection to Spark is touched, on Linux only. The kernel forgets the option after some
+messages, and nothing else about the connection changes.
 """
 
 from __future__ import annotations
 
+import contextlib
+import gc
+import os
 import pickle
+import socket
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any, TypeAlias
 
 UNPACKED = "puredelta_worker_functions"
@@ -72,6 +92,66 @@ def after_arrival(_arrivals: Sequence[object], work: Callable[[Any], Any], batch
     """Return what ``work`` answers to a batch.
 
     The first argument matters on its way only: objects that act when a worker unpacks them, such
-    as `puredelta.worker.tcp_quickack.Quickack`.
+    as `puredelta.worker.bootstrap.Quickack`.
     """
     return work(batch)
+
+
+FROZEN = "puredelta_worker_is_frozen"
+"""An empty module of this name says that a worker has been frozen before."""
+
+
+class Freeze:
+    """Unpacked in a worker, it takes everything that is loaded for no garbage."""
+
+    def __reduce__(self) -> tuple[Callable[[], None], tuple[()]]:
+        """Travel as a call, which leaves nothing but None in the worker."""
+        return freeze_once, ()
+
+
+def freeze_once() -> None:
+    """Take what is loaded for no garbage: once the worker has pyarrow, and only once.
+
+    What comes later may be garbage. To ask the collector how much is frozen would take as long as
+    the search that is spared.
+    """
+    if "pyarrow" in sys.modules and FROZEN not in sys.modules:
+        sys.modules[FROZEN] = ModuleType(FROZEN)
+        gc.freeze()
+
+
+class Quickack:
+    """Unpacked in a worker, it acknowledges what the worker has received from Spark."""
+
+    def __reduce__(self) -> tuple[Callable[[], None], tuple[()]]:
+        """Travel as a call, which leaves nothing but None in the worker."""
+        return acknowledge, ()
+
+
+def acknowledge() -> None:
+    """Acknowledge what this worker has received from Spark; elsewhere nothing happens."""
+    quickack = getattr(socket, "TCP_QUICKACK", None)
+    stream = _spark_stream(sys._getframe())  # noqa: SLF001
+    # With a default timeout, a socket object would make the connection return early from now on.
+    if quickack is None or stream is None or socket.getdefaulttimeout() is not None:
+        return
+    copy = os.dup(stream.fileno())
+    try:
+        connection = socket.socket(fileno=copy)
+    except OSError:
+        os.close(copy)
+        return
+    with connection, contextlib.suppress(OSError):  # a Unix domain socket has no such option
+        connection.setsockopt(socket.IPPROTO_TCP, quickack, 1)
+
+
+def _spark_stream(frame: FrameType | None) -> Any:
+    """Return what the worker reads its tasks from, ``None`` outside of a worker.
+
+    The code of a task is unpacked below PySpark's ``main(infile, outfile)``.
+    """
+    while frame is not None:
+        if frame.f_code.co_name == "main" and "infile" in frame.f_code.co_varnames:
+            return frame.f_locals["infile"]
+        frame = frame.f_back
+    return None

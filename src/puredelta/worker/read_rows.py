@@ -1,4 +1,4 @@
-"""Reads rows of a data file as Arrow batches, inside a Spark worker.
+"""Rows of a data file as Arrow batches, inside a Spark worker.
 
 Traps this module knows:
 
@@ -35,10 +35,41 @@ from puredelta.worker.bounded_batches import (
     plan_decoding,
 )
 from puredelta.worker.files import DataPath
-from puredelta.worker.limits import INT96, LIMITS, OLD_TIMES
-from puredelta.worker.plain_types import without_views
 from puredelta.worker.range_file import RangeFile
 from puredelta.worker.sound_kinds import require_sound_file, require_sound_path
+from puredelta.worker.wire import INT96, LIMITS, OLD_TIMES
+
+
+def without_views(schema: pa.Schema) -> pa.Schema:
+    """Return the schema with views as what they are views of, the very schema if there are none.
+
+    >>> without_views(pa.schema([("a", pa.string())])).types
+    [DataType(string)]
+    """
+    plain = pa.schema([_plain_field(field) for field in schema], schema.metadata)
+    return schema if plain.equals(schema) else plain
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    name = str(kind)
+    if "view" not in name:
+        return kind
+    if name == "string_view":
+        return pa.string()
+    if name == "binary_view":
+        return pa.binary()
+    if pa.types.is_struct(kind):
+        return pa.struct([_plain_field(field) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_plain_field(kind.key_field), _plain_field(kind.item_field))
+    if pa.types.is_list(kind) or name.startswith("list_view"):
+        return pa.list_(_plain_field(kind.value_field))
+    return kind
+
+
+def _plain_field(field: pa.Field) -> pa.Field:
+    return field.with_type(_plain(field.type))
+
 
 _ARROW_SCHEMA = b"ARROW:schema"
 LEGACY_INT96 = b"org.apache.spark.legacyINT96"

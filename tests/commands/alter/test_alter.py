@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from puredelta.commands.alter.clustering import cluster_table_by
+from puredelta.commands.alter.change import cluster_table_by
 from puredelta.commands.alter.column_change import (
     ColumnEdit,
     Unset,

@@ -13,7 +13,7 @@ import puredelta
 from puredelta.commands.alter.constraints import add_check_constraint
 from puredelta.errors import DeltaError, ErrorCode
 from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.jvm.classes import insist
+from puredelta.spark.jvm.gateway import insist
 from simulation.interrupts.ctrl_c import interrupted
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from pyspark.sql import types as T
 
+from puredelta.commands.alter.column_change import sync_identity, synced_mark
+from puredelta.commands.alter.columns import replace_table_columns
 from puredelta.commands.alter.properties import set_table_properties
-from puredelta.commands.alter.replace_columns import replace_table_columns
-from puredelta.commands.alter.sync_identity import sync_identity, synced_mark
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.features.filled_columns import Identity

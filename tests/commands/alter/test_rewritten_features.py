@@ -14,11 +14,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 import puredelta
-from puredelta.commands.alter.remove_mapping import remove_column_mapping
-from puredelta.commands.alter.remove_widening import holds_other_types
+from puredelta.commands.alter.remove_features import holds_other_types, remove_column_mapping
 from puredelta.commands.command import start_command
 from puredelta.errors import ConflictError, DeltaError, ErrorCode
-from puredelta.log.commit.environment import Phase
+from puredelta.log.commit.commit_request import Phase
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Metadata
 from puredelta.protocol.features.feature_registry import Capability

@@ -15,7 +15,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 import puredelta
-from puredelta.spark.jvm.entry_format import format_text
+from puredelta.spark.jvm.catalog import format_text
 from tests.activation.name_checks import NAME_CHECKS
 from tests.commands.convert.directories import adds, first_commit
 from tests.commands.convert.named_tables import (

@@ -19,13 +19,13 @@ from pyspark.sql import SparkSession
 
 import puredelta
 from puredelta.commands.convert.convert_to_delta import convert_to_delta
-from puredelta.log.commit.environment import Phase
+from puredelta.log.commit.commit_request import Phase
 from tests.commands.convert.hive_checks import session
 from tests.commands.convert.named_tables import rows
 
 _CONVERT = "puredelta.commands.convert.convert_to_delta"
 _ENTRY = "puredelta.commands.convert.entry"
-_CHECKPOINT = "puredelta.log.checkpoint.checkpoint_write"
+_CHECKPOINT = "puredelta.log.maintenance.checkpoint_write"
 
 BEFORE = {
     "planned": (_CONVERT, "plan_conversion"),

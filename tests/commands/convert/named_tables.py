@@ -29,9 +29,9 @@ from puredelta.errors import (
     InvalidRequestError,
     TableNotFoundError,
 )
-from puredelta.log.commit.environment import Phase
-from puredelta.spark.jvm.entry_format import format_text, read_entry
-from puredelta.spark.write.write_session import temporary_settings
+from puredelta.log.commit.commit_request import Phase
+from puredelta.spark.jvm.catalog import format_text, read_entry
+from puredelta.spark.write.parquet_job import temporary_settings
 from tests.commands.convert.directories import adds, contents, first_commit, write
 
 DELTA = "spark.databricks.delta."

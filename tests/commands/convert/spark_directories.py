@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.spark.write.write_session import temporary_settings
+from puredelta.spark.write.parquet_job import temporary_settings
 
 ALL_TYPES = """select * from values
   (1, 'é''"', named_struct('x', 5, 'y', named_struct('z', 'q')), 1.25BD, date'2020-01-02',

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from puredelta.api import read, sql
 from puredelta.api import write as append_rows
 from puredelta.commands.convert.convert_to_delta import convert_to_delta
-from puredelta.commands.read.stream import read_stream
+from puredelta.commands.read_table import read_stream
 from puredelta.errors import DeltaError, InvalidRequestError, UnsupportedError
 from tests.commands.convert.directories import adds, first_commit, schema, write
 from tests.commands.convert.spark_directories import ALL_TYPES, rows_of, settings

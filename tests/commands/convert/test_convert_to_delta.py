@@ -28,7 +28,7 @@ from puredelta.errors import (
     TableNotFoundError,
     UnsupportedError,
 )
-from puredelta.log.commit.environment import Phase
+from puredelta.log.commit.commit_request import Phase
 from puredelta.store.base import StorageError
 from tests.commands.convert.directories import (
     adds,

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from puredelta.commands.convert import iceberg_plan, iceberg_table
 from puredelta.commands.convert.convert_to_delta import convert_to_delta
-from puredelta.commands.convert.iceberg import optional
 from puredelta.commands.convert.preview import preview_convert
 from puredelta.commands.convert.undo import undo_convert
 from puredelta.errors import (
@@ -21,7 +21,7 @@ from puredelta.errors import (
     InvalidRequestError,
     UnsupportedError,
 )
-from puredelta.log.commit.environment import Phase
+from puredelta.log.commit.commit_request import Phase
 from tests.commands.convert.directories import adds, contents
 from tests.commands.convert.iceberg_tables import (
     delete_rows,
@@ -178,10 +178,10 @@ def test_another_writer_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     def commits(_: object) -> None:
         table.append(pa.table({"id": [9]}, IDS))
 
-    from puredelta.commands.convert.iceberg import table as opened  # noqa: PLC0415
-
-    whole = opened.read_content
-    monkeypatch.setattr(opened, "read_content", lambda *given: (whole(*given), commits(given))[0])
+    whole = iceberg_table.read_content
+    monkeypatch.setattr(
+        iceberg_table, "read_content", lambda *given: (whole(*given), commits(given))[0]
+    )
     with pytest.raises(ConcurrentWriteException, match="written while it was converted"):
         convert(FakeSession(), old)
     assert not (root_of(table) / "_delta_log").exists()
@@ -189,8 +189,8 @@ def test_another_writer_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_without_pyiceberg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = some_table(tmp_path)
-    for name in [n for n in sys.modules if n.startswith("puredelta.commands.convert.iceberg.")]:
-        if name != optional.__name__:
+    for name in [n for n in sys.modules if n.startswith("puredelta.commands.convert.iceberg_")]:
+        if name != iceberg_plan.__name__:
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "pyiceberg", None)
     monkeypatch.setitem(sys.modules, "pyiceberg.io", None)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from puredelta.commands.convert.listing.parquet_dir import is_visible, list_data_files
+from puredelta.commands.convert.listing import is_visible, list_data_files
 from puredelta.errors import CorruptTableError, InvalidRequestError, TableNotFoundError
 from puredelta.store.local import LocalStore
 from tests.faults import MemoryStore

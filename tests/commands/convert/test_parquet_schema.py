@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from puredelta.commands.convert.parquet_schema import UnknownShapeError, schema_of_message
-from puredelta.commands.convert.settings import ParquetTypes
+from puredelta.commands.convert.conversion_plan import ParquetTypes
+from puredelta.commands.convert.schema import UnknownShapeError, schema_of_message
 from puredelta.protocol.schema.schema_json import simple_string
 from tests.commands.convert import footers as f
 from tests.commands.convert.footers import Node, group

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from puredelta.commands.convert.listing.partitions import (
+from puredelta.commands.convert.partitions import (
     PartitionRules,
     PartitionValues,
     is_log_spelling,

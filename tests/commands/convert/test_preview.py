@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import types as T
 
 from puredelta.commands.convert.convert_to_delta import convert_to_delta
-from puredelta.commands.convert.listing.inferred import INFER, infer_partitions, shown_ddl
+from puredelta.commands.convert.partitions import INFER, infer_partitions, shown_ddl
 from puredelta.commands.convert.preview import ConversionPreview, preview_convert
 from puredelta.errors import InvalidRequestError
 from tests.commands.convert.directories import adds, contents, first_commit, write

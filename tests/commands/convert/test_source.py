@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from puredelta.commands.convert.source import (
+from puredelta.commands.convert.target import (
     CatalogName,
     DeltaDirectory,
     IcebergLocation,

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from puredelta.commands.convert.parquet_schema import schema_of_message
-from puredelta.commands.convert.with_spark import cast_texts, read_parquet_schema
+from puredelta.commands.convert.plan import cast_texts, read_parquet_schema
+from puredelta.commands.convert.schema import schema_of_message
 from puredelta.errors import UnsupportedError
 from puredelta.protocol.schema.schema_json import simple_string
 from puredelta.protocol.schema.types import BOOLEAN, DATE, INTEGER, TIMESTAMP

@@ -11,9 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import puredelta
-from puredelta.commands.clone.clone_table import CloneRequest
-from puredelta.commands.clone.registered import clone_registered
-from puredelta.commands.create import create_table, managed_entry, registered
+from puredelta.commands.create import create_table, registered
+from puredelta.commands.create.clone import CloneRequest, clone_registered
 from puredelta.commands.create.create_table import CreateMode
 from puredelta.commands.create.definition import TableDefinition
 from puredelta.commands.create.registered import NewTable, create_registered
@@ -68,7 +67,7 @@ def rows_that_wait_for(
 
 
 def at_registration(
-    monkeypatch: pytest.MonkeyPatch, action: Callable[[], None], *, module: object = managed_entry
+    monkeypatch: pytest.MonkeyPatch, action: Callable[[], None], *, module: object = registered
 ) -> None:
     """Call a function when the entry has been made."""
 

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import puredelta
-from puredelta.commands.dml.spec.merge import Clause
+from puredelta.commands.dml.spec import Clause
 from puredelta.errors import InvalidRequestError
 from puredelta.protocol.schema.types import LONG, STRING, StructField
 from puredelta.protocol.table.table_config import CHAR_VARCHAR

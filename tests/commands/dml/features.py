@@ -11,13 +11,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from puredelta.commands.read.changes import read_changes
+from puredelta.commands.changes import read_changes
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Action
 from puredelta.protocol.table.row_tracking import tracked_columns
 from puredelta.spark.scan.row_tracking_scan import tracked_scan
 from puredelta.spark.scan.scan import scan
-from puredelta.spark.session.helper_columns import ROW_COMMIT_VERSION, ROW_ID
+from puredelta.spark.session.names import ROW_COMMIT_VERSION, ROW_ID
 from tests.merge_cases.target import create_target
 
 FEED = {"delta.enableChangeDataFeed": "true"}

@@ -9,7 +9,7 @@ import numpy as np
 from pyspark.sql import Column
 
 from puredelta.commands.command import Command, command_on
-from puredelta.commands.dml.resolve.statement import (
+from puredelta.commands.dml.resolve.resolved_statement import (
     ConditionParts,
     EquiPair,
     MatchedClause,
@@ -22,10 +22,10 @@ from puredelta.commands.dml.resolve.statement import (
     ResolvedUpdate,
     StatementKind,
 )
-from puredelta.commands.dml.source.context import StatementContext
-from puredelta.commands.dml.source.staged_source import SourceProfile, StagedSource
-from puredelta.commands.dml.spec.settings import ExecutionSettings
-from puredelta.commands.dml.spec.statistics import StatisticsPrefetch
+from puredelta.commands.dml.settings import ExecutionSettings
+from puredelta.commands.dml.source import StatementContext
+from puredelta.commands.dml.spec import StatisticsPrefetch
+from puredelta.commands.dml.staged_source import SourceProfile, StagedSource
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Add
 from puredelta.protocol.actions.operations import Operation
@@ -33,7 +33,7 @@ from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.schema.types import LONG
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.protocol.values.predicates import And, Predicate, Ref, Side
-from puredelta.spark.offload.worker_settings import WorkerMemory, WorkerSettings
+from puredelta.spark.offload.workers import WorkerMemory, WorkerSettings
 from puredelta.spark.scan.bitmaps import CountedWords
 from puredelta.spark.session.row_bitmap import RowBitmap
 from puredelta.spark.session.session import SessionInfo, StoreAssignment

@@ -17,24 +17,25 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.dml.actions import Outcome
-from puredelta.commands.dml.options import ExecutionOptions
 from puredelta.commands.dml.pipeline import execute
-from puredelta.commands.dml.spec.merge import (
+from puredelta.commands.dml.retry import ExecutionOptions
+from puredelta.commands.dml.settings import ExecutionSettings
+from puredelta.commands.dml.spec import (
     Assignment,
     Clause,
     Delete,
+    InputRows,
     Insert,
     Matched,
     MergeSpec,
     NotMatched,
     NotMatchedBySource,
     Star,
+    StatementSpec,
     Update,
+    start_statement,
 )
-from puredelta.commands.dml.spec.settings import ExecutionSettings
-from puredelta.commands.dml.spec.statement import InputRows, StatementSpec
-from puredelta.commands.dml.start import start_statement
-from puredelta.log.commit.environment import Phase, ignore_phase
+from puredelta.log.commit.commit_request import Phase, ignore_phase
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.scan.scan import scan
 from tests.deletion_vectors import encode_inline

@@ -14,22 +14,20 @@ from puredelta.commands.dml.actions import (
     commit,
     prepare_commit,
 )
-from puredelta.commands.dml.decide.decide import Decision
-from puredelta.commands.dml.decide.file_plan import FilePlan
-from puredelta.commands.dml.decide.row_plan import plan_rows
-from puredelta.commands.dml.prune.plan import Search, SearchPlan
-from puredelta.commands.dml.resolve.statement import StatementKind
-from puredelta.commands.dml.search.positions import RowPositions
-from puredelta.commands.dml.source.context import StatementContext
-from puredelta.commands.dml.spec.settings import ExecutionSettings
+from puredelta.commands.dml.decide import Decision, FilePlan, plan_rows
+from puredelta.commands.dml.positions import RowPositions
+from puredelta.commands.dml.resolve.resolved_statement import StatementKind
+from puredelta.commands.dml.search_plan import Search, SearchPlan
+from puredelta.commands.dml.settings import ExecutionSettings
+from puredelta.commands.dml.source import StatementContext
 from puredelta.commands.dml.verify import RowCounts
 from puredelta.commands.dml.write import WrittenFiles
-from puredelta.commands.running.stages import StageTimer
+from puredelta.commands.statement.stages import StageTimer
 from puredelta.log.commit.row_ids import PRESERVED_TAG
-from puredelta.log.vectors.write import WrittenVectors
+from puredelta.log.files.deletion_vectors import WrittenVectors
 from puredelta.protocol.actions.actions import Remove, SetTransaction
 from puredelta.protocol.values.predicates import TRUE
-from puredelta.spark.rewrite.contract import Rewritten
+from puredelta.spark.offload.rewrite import Rewritten
 from puredelta.spark.write.written_files import WriteResult
 from tests.commands.dml.statements import by_source, context_of, statement
 from tests.log.tables import add, feature_protocol, remove

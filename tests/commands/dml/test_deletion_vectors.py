@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.errors import ConflictError
-from puredelta.log.commit.environment import Phase
+from puredelta.log.commit.commit_request import Phase
 from puredelta.log.files.row_counts import logical_rows
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Add, AddChangeFile, Remove

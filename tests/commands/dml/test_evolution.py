@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from puredelta.commands.dml.actions import Outcome
-from puredelta.commands.dml.spec.merge import Assignment, Clause, MergeSpec, NotMatched
+from puredelta.commands.dml.spec import Assignment, Clause, MergeSpec, NotMatched
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.scan.scan import scan

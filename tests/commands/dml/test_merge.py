@@ -13,19 +13,19 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from puredelta.commands.dml.prune.plan import Search
-from puredelta.commands.dml.run.merge import run_merge
-from puredelta.commands.dml.spec.merge import MergeSpec
+from puredelta.commands.dml.execute import run_merge
+from puredelta.commands.dml.search_plan import Search
+from puredelta.commands.dml.spec import MergeSpec
 from puredelta.errors import (
     ConcurrentAppendException,
     DeltaError,
     ErrorCode,
     InvalidRequestError,
 )
-from puredelta.log.commit.environment import Phase
+from puredelta.log.commit.commit_request import Phase
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.scan.scan import scan
-from puredelta.spark.session.fallback import NotApplicable
+from puredelta.spark.session.session import NotApplicable
 from tests.commands.dml.tables import (
     active_files,
     data_files,

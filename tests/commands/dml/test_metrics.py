@@ -13,10 +13,9 @@ from puredelta.commands.dml.metrics import (
     update_metrics,
 )
 from puredelta.commands.dml.verify import RowCounts
-from puredelta.commands.running.stages import PhaseTimes
-from puredelta.log.files.file_table import FileTable
+from puredelta.commands.statement.stages import PhaseTimes
+from puredelta.log.files.file_table import FileTable, remove_file
 from puredelta.log.files.row_counts import RowChanges
-from puredelta.log.files.tombstones import remove_file
 from puredelta.protocol.actions.actions import Add, AddChangeFile, DeletionVectorDescriptor
 
 VECTOR = DeletionVectorDescriptor(

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from puredelta.commands.dml.spec.merge import (
+from puredelta.commands.dml.spec import (
     Clause,
     Delete,
     Insert,

@@ -13,17 +13,16 @@ import pytest
 from pyspark.sql import SparkSession
 
 import puredelta
-from puredelta.commands.dml import rerun
-from puredelta.commands.dml.spec.settings import ExecutionSettings
-from puredelta.commands.dml.spec.statement import StatementSpec
-from puredelta.commands.dml.spec.update_delete import DeleteSpec, UpdateSpec
+from puredelta.commands.dml import retry
+from puredelta.commands.dml.settings import ExecutionSettings
+from puredelta.commands.dml.spec import DeleteSpec, StatementSpec, UpdateSpec
 from puredelta.errors import (
     ConcurrentAppendException,
     ConcurrentDeleteReadException,
     InvalidRequestError,
     MetadataChangedException,
 )
-from puredelta.log.commit.environment import Phase
+from puredelta.log.commit.commit_request import Phase
 from puredelta.log.commit.transaction import Transaction
 from puredelta.log.replay.table_log import TableLog
 from tests.commands.dml.tables import (
@@ -290,7 +289,7 @@ def test_x_29b_a_statement_that_reads_its_own_table_runs_once(
 
 
 def test_x_29b_pauses_grow_up_to_a_limit() -> None:
-    pauses = [rerun._pause_s(attempt) for attempt in range(40)]
+    pauses = [retry._pause_s(attempt) for attempt in range(40)]
     assert 0.05 <= pauses[0] <= 0.1
     assert all(2.5 <= pause <= 5 for pause in pauses[10:])
     assert len(set(pauses)) == len(pauses)

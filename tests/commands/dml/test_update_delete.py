@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 import puredelta
 from puredelta.commands.dml.actions import NOT_COUNTED, Outcome
-from puredelta.commands.dml.spec.update_delete import DeleteSpec, RowSpec, UpdateSpec
+from puredelta.commands.dml.spec import DeleteSpec, RowSpec, UpdateSpec
 from puredelta.errors import (
     ConcurrentAppendException,
     ConcurrentDeleteReadException,
@@ -26,7 +26,7 @@ from puredelta.errors import (
     ErrorCode,
     InvalidRequestError,
 )
-from puredelta.log.commit.environment import Phase
+from puredelta.log.commit.commit_request import Phase
 from puredelta.log.replay.table_log import TableLog
 from puredelta.tables import DeltaTable
 from tests.commands.dml.tables import (

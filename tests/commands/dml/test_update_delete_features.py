@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from puredelta.commands.dml.spec.update_delete import DeleteSpec, UpdateSpec
+from puredelta.commands.dml.spec import DeleteSpec, UpdateSpec
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import AddChangeFile
 from tests.commands.dml.features import (

@@ -7,13 +7,11 @@ from typing import Any
 
 import pytest
 
-from puredelta.commands.dml.decide.decide import Decision
-from puredelta.commands.dml.decide.file_plan import FilePlan
-from puredelta.commands.dml.decide.row_plan import RowPlan, plan_rows
-from puredelta.commands.dml.prune.plan import Search, SearchPlan
-from puredelta.commands.dml.resolve.statement import StatementKind
-from puredelta.commands.dml.search.positions import RowPositions
-from puredelta.commands.dml.spec.settings import ExecutionSettings
+from puredelta.commands.dml.decide import Decision, FilePlan, RowPlan, plan_rows
+from puredelta.commands.dml.positions import RowPositions
+from puredelta.commands.dml.resolve.resolved_statement import StatementKind
+from puredelta.commands.dml.search_plan import Search, SearchPlan
+from puredelta.commands.dml.settings import ExecutionSettings
 from puredelta.commands.dml.verify import (
     RowCounts,
     count_inserted,
@@ -22,9 +20,9 @@ from puredelta.commands.dml.verify import (
 )
 from puredelta.commands.dml.write import WrittenFiles
 from puredelta.errors import DeltaError, ErrorCode
-from puredelta.log.vectors.write import WrittenVectors
+from puredelta.log.files.deletion_vectors import WrittenVectors
 from puredelta.protocol.values.predicates import TRUE
-from puredelta.spark.rewrite.contract import Rewritten
+from puredelta.spark.offload.rewrite import Rewritten
 from puredelta.spark.write.written_files import WriteResult
 from tests.commands.dml.statements import (
     by_source,

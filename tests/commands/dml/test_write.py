@@ -7,17 +7,15 @@ from typing import Any
 
 import pytest
 
-from puredelta.commands.dml.decide.decide import Decision
-from puredelta.commands.dml.decide.file_plan import FilePlan
-from puredelta.commands.dml.decide.row_plan import plan_rows
-from puredelta.commands.dml.new_rows.new_rows import NewRows
-from puredelta.commands.dml.search.positions import RowPositions
-from puredelta.commands.dml.source.context import StatementContext
+from puredelta.commands.dml.decide import Decision, FilePlan, plan_rows
+from puredelta.commands.dml.new_rows import NewRows
+from puredelta.commands.dml.positions import RowPositions
+from puredelta.commands.dml.source import StatementContext
 from puredelta.commands.dml.write import NOBODY, Rewriters, rewrite_files, write
 from puredelta.errors import ErrorCode, UnsupportedError
-from puredelta.spark.rewrite.contract import RewriteOrder, Rewriting, Rewritten
-from puredelta.spark.session.fallback import NotApplicable
+from puredelta.spark.offload.rewrite import RewriteOrder, Rewriting, Rewritten
 from puredelta.spark.session.row_bitmap import RowBitmap
+from puredelta.spark.session.session import NotApplicable
 from tests.commands.dml.statements import by_source, context_of, rows, statement
 from tests.log.tables import add, feature_protocol
 

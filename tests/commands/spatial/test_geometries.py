@@ -14,7 +14,7 @@ from puredelta.api import read, read_changes, sql, write
 from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.schema.types import StructType
-from puredelta.spark.write.write_session import temporary_settings
+from puredelta.spark.write.parquet_job import temporary_settings
 from puredelta.tables import DeltaTable
 from tests.commands.spatial.geometries import (
     at,

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import puredelta
 from puredelta import Report, last_report
-from puredelta.commands.report.parts import ReportState
+from puredelta.commands.statement.parts import ReportState
 from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError, UnsupportedError
 from tests.commands.write.tried_writes import WRITES, Write
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from puredelta.errors import CorruptTableError, ErrorCode
-from puredelta.log.changes.change_files import (
+from puredelta.log.changes.change_feed import (
     ChangedFile,
     ChangeFiles,
     VectorChange,

@@ -12,10 +12,14 @@ import pytest
 
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.changes.file_rows import ReadableFile
-from puredelta.log.changes.stream_changes import ChangeStream, batch_changes, feed_files
-from puredelta.log.changes.stream_limits import ReadLimits
-from puredelta.log.changes.stream_log import StreamLog, StreamSettings
-from puredelta.log.changes.stream_offset import StreamOffset
+from puredelta.log.changes.stream import (
+    ChangeStream,
+    StreamLog,
+    StreamSettings,
+    batch_changes,
+    feed_files,
+)
+from puredelta.log.changes.stream_offsets import ReadLimits, StreamOffset
 from puredelta.log.changes.stream_schema import StreamedTable
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import AddChangeFile

@@ -7,9 +7,14 @@ from pathlib import Path
 import pytest
 
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.changes.stream_files import RowStream, StreamRules, batch_adds
-from puredelta.log.changes.stream_log import StreamLog, StreamSettings
-from puredelta.log.changes.stream_offset import StreamOffset
+from puredelta.log.changes.stream import (
+    RowStream,
+    StreamLog,
+    StreamRules,
+    StreamSettings,
+    batch_adds,
+)
+from puredelta.log.changes.stream_offsets import StreamOffset
 from puredelta.log.changes.stream_schema import StreamedTable
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.schema.types import INTEGER, StructField, StructType

@@ -9,12 +9,15 @@ from typing import Any
 import pytest
 
 from puredelta.errors import CorruptTableError, ErrorCode, InvalidRequestError
-from puredelta.log.changes.stream_files import RowStream, StreamRules, batch_adds
-from puredelta.log.changes.stream_limits import EVERYTHING, ReadLimits
-from puredelta.log.changes.stream_log import StreamLog, StreamSettings
-from puredelta.log.changes.stream_offset import StreamOffset
+from puredelta.log.changes.stream import (
+    RowStream,
+    StreamLog,
+    StreamRules,
+    StreamSettings,
+    batch_adds,
+)
+from puredelta.log.changes.stream_offsets import EVERYTHING, ReadLimits, StreamOffset, StreamStart
 from puredelta.log.changes.stream_schema import StreamedTable
-from puredelta.log.changes.stream_start import StreamStart
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.schema.types import STRING, StructField, StructType
 from puredelta.store.local import LocalStore

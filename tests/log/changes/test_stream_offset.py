@@ -7,7 +7,7 @@ import json
 import pytest
 
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.changes.stream_offset import AFTER_BARRIER, StreamOffset, parse_offset
+from puredelta.log.changes.stream_offsets import AFTER_BARRIER, StreamOffset, parse_offset
 
 # As delta-spark 4.4.0 has written them.
 FIRST = (

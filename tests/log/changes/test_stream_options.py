@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from puredelta.errors import DeltaError, ErrorCode
-from puredelta.log.changes.stream_limits import Admission, ReadLimits
+from puredelta.log.changes.stream_offsets import Admission, ReadLimits
 from puredelta.log.changes.stream_options import StreamOptions
 
 

@@ -4,8 +4,7 @@ import pytest
 
 from puredelta.errors import ConflictError
 from puredelta.log.commit.conflict_errors import conflict_error
-from puredelta.log.commit.conflicts import Conflict, ConflictKind
-from puredelta.log.commit.winning_commit import WinningCommit
+from puredelta.log.commit.conflicts import Conflict, ConflictKind, WinningCommit
 from puredelta.log.replay.commit_files import Commit
 from puredelta.protocol.actions.actions import CommitInfo
 

@@ -10,10 +10,15 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from puredelta.log.commit.conflicts import ConflictKind, OurCommit, find_conflicts
-from puredelta.log.commit.isolation import IsolationLevel, isolation_level
-from puredelta.log.commit.read_set import ReadSet
-from puredelta.log.commit.winning_commit import WinningCommit
+from puredelta.log.commit.commit_request import ReadSet
+from puredelta.log.commit.conflicts import (
+    ConflictKind,
+    IsolationLevel,
+    OurCommit,
+    WinningCommit,
+    find_conflicts,
+    isolation_level,
+)
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.replay.commit_files import Commit
 from puredelta.protocol.actions.actions import (

@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 
 from puredelta.errors import CommitUnknownError, ConflictError
-from puredelta.log.commit.environment import Phase
-from puredelta.log.files.file_table import FileTable
-from puredelta.log.files.tombstones import remove_file
+from puredelta.log.commit.commit_request import Phase
+from puredelta.log.files.deletion_vectors import DeletionVectorUpdate, read_vector, write_vectors
+from puredelta.log.files.file_table import FileTable, remove_file
 from puredelta.log.replay.table_log import TableLog
-from puredelta.log.vectors.read import read_vector
-from puredelta.log.vectors.write import DeletionVectorUpdate, write_vectors
 from puredelta.protocol.actions.actions import Action, Add, Remove
 from puredelta.protocol.actions.log_paths import commit_name, log_path
 from puredelta.protocol.actions.operations import delete

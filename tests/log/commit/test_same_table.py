@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from puredelta.errors import ErrorCode, MetadataChangedException
-from puredelta.log.checkpoint.checkpoint_write import write_checkpoint
-from puredelta.log.commit.commit_request import CommitRequest
-from puredelta.log.commit.environment import Environment
+from puredelta.log.commit.commit_request import CommitRequest, Environment
 from puredelta.log.commit.transaction import Transaction
+from puredelta.log.maintenance.checkpoint_write import write_checkpoint
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Add
 from puredelta.protocol.actions.log_paths import commit_name

@@ -26,11 +26,9 @@ from puredelta.errors import (
     ProtocolChangedException,
     UnsupportedError,
 )
-from puredelta.log.commit.commit_request import IfCreated
-from puredelta.log.commit.environment import Phase
+from puredelta.log.commit.commit_request import IfCreated, Phase
 from puredelta.log.commit.post_commit import CheckpointWish
-from puredelta.log.files.file_table import FileTable
-from puredelta.log.files.tombstones import remove_file
+from puredelta.log.files.file_table import FileTable, remove_file
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import (
     Action,

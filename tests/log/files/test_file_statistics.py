@@ -8,9 +8,8 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from puredelta.log.files.file_statistics import NOTHING_PARSED
 from puredelta.log.files.file_table import FileTable
-from puredelta.log.files.stats_columns import read_stats_columns
+from puredelta.log.files.stats_columns import NOTHING_PARSED, read_stats_columns
 from puredelta.log.files.stats_json import Path, StatsColumns, read_with_python
 from puredelta.protocol.actions.actions import Add
 from puredelta.protocol.schema.types import BOOLEAN, LONG, STRING, DataType

@@ -18,8 +18,7 @@ from puredelta.log.files.file_table import (
     file_keys,
     tombstone_table,
 )
-from puredelta.protocol.actions.actions import Add, DeletionVectorDescriptor, Remove
-from puredelta.protocol.actions.file_action_key import FileActionKey
+from puredelta.protocol.actions.actions import Add, DeletionVectorDescriptor, FileActionKey, Remove
 from puredelta.protocol.schema.types import INTEGER
 from puredelta.protocol.table.partitioning import PartitionColumn, Partitioning
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from puredelta.log.files.map_texts import map_texts
+from puredelta.log.files.file_table import map_texts
 
 _TYPE = pa.map_(pa.string(), pa.string())
 _CASES = {

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from puredelta.errors import DeltaError, ErrorCode
-from puredelta.log.files.file_table import FileTable
+from puredelta.log.files.file_table import FileTable, remove_file
 from puredelta.log.files.row_counts import (
     FileRowCounts,
     RowChanges,
@@ -17,7 +17,6 @@ from puredelta.log.files.row_counts import (
     require_row_counts,
     row_count_problems,
 )
-from puredelta.log.files.tombstones import remove_file
 from puredelta.protocol.actions.actions import Add, DeletionVectorDescriptor, SetTransaction
 
 VECTOR = DeletionVectorDescriptor(

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from puredelta.log.maintenance.clustering_plan import ClusteringPlan, ClusterLimits, plan_clustering
+from puredelta.log.maintenance.compaction_plan import ClusteringPlan, ClusterLimits, plan_clustering
 from puredelta.protocol.actions.actions import Add
-from puredelta.protocol.table.z_cubes import LIQUID, ZCube
+from puredelta.protocol.table.clustering import LIQUID, ZCube
 from tests.log.files.test_file_table import VECTOR
 from tests.log.tables import add
 

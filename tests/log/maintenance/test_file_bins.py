@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from puredelta.log.maintenance.file_bins import BinLimits, plan_compaction, plan_z_order
+from puredelta.log.maintenance.compaction_plan import BinLimits, plan_compaction, plan_z_order
 from puredelta.protocol.actions.actions import Add, DeletionVectorDescriptor
 from puredelta.protocol.schema.types import INTEGER
 from puredelta.protocol.table.partitioning import PartitionColumn, Partitioning

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from puredelta.log.replay.checkpoint_hint import checkpoint_hint_checksum, read_checkpoint_hint
+from puredelta.log.replay.checkpoint_read import checkpoint_hint_checksum, read_checkpoint_hint
 from puredelta.store.base import StorageError
 from tests.data_dir import require_data
 from tests.faults import FailAt, MemoryStore

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 from puredelta.errors import CorruptTableError
 from puredelta.log.files.file_table import FileTable
-from puredelta.log.replay.commit_columns import CommitColumns, parse_columns, parse_commit
+from puredelta.log.replay.action_columns import CommitColumns, parse_columns, parse_commit
 from puredelta.log.replay.commit_files import parse_actions
 from puredelta.log.replay.replay import EMPTY_STATE, LogState, replay
-from puredelta.protocol.actions.actions import Add, Remove
-from puredelta.protocol.actions.file_action_key import FileActionKey
+from puredelta.protocol.actions.actions import Add, FileActionKey, Remove
 
 
 def add(path: Any, /, **more: Any) -> dict[str, Any]:

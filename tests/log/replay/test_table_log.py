@@ -14,8 +14,8 @@ from puredelta.errors import (
     TableNotFoundError,
     UnsupportedError,
 )
-from puredelta.log.checkpoint.checkpoint_write import write_checkpoint as write_own_checkpoint
-from puredelta.log.replay.checkpoint_hint import checkpoint_hint_checksum
+from puredelta.log.maintenance.checkpoint_write import write_checkpoint as write_own_checkpoint
+from puredelta.log.replay.checkpoint_read import checkpoint_hint_checksum
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.log_paths import (
     SIDECAR_DIRECTORY,

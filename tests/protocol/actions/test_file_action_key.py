@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from puredelta.protocol.actions.actions import Add, DeletionVectorDescriptor, Remove
-from puredelta.protocol.actions.file_action_key import FileActionKey
+from puredelta.protocol.actions.actions import Add, DeletionVectorDescriptor, FileActionKey, Remove
 
 VECTOR = DeletionVectorDescriptor(
     storage_type="u", path_or_inline="abc", offset=7, size_bytes=40, cardinality=3

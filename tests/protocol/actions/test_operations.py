@@ -14,13 +14,15 @@ from puredelta.protocol.actions.action_json import encode_action
 from puredelta.protocol.actions.actions import CommitInfo
 from puredelta.protocol.actions.operations import (
     ClauseSummary,
+    Definition,
     Operation,
     WriteMode,
     convert,
+    define_table,
     merge,
+    with_rows,
     write,
 )
-from puredelta.protocol.actions.table_operations import Definition, define_table, with_rows
 
 
 def written(operation: Operation) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from puredelta.protocol.schema.implicit_casts import is_implicit_cast
+from puredelta.commands.dml.resolve.evolve import is_implicit_cast
 from puredelta.protocol.schema.types import (
     BINARY,
     BOOLEAN,

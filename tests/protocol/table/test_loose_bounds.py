@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from puredelta.protocol.table.loose_bounds import loosen_bounds
+from puredelta.protocol.table.stats import loosen_bounds
 
 
 def test_bounds_are_wide_and_nothing_else_changes() -> None:

@@ -16,7 +16,7 @@ from puredelta.protocol.schema.types import (
     StructField,
     StructType,
 )
-from puredelta.protocol.table.read_compatibility import TableShape, can_read
+from puredelta.protocol.table.schema_changes import TableShape, can_read
 
 NONE, NAME, ID = ColumnMappingMode.NONE, ColumnMappingMode.NAME, ColumnMappingMode.ID
 

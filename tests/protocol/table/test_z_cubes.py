@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from puredelta.protocol.table.z_cubes import ZCube, column_name, find_z_cube
+from puredelta.protocol.table.clustering import ZCube, column_name, find_z_cube
 from tests.log.tables import add
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.spark.write.write_session import temporary_settings
+from puredelta.spark.write.parquet_job import temporary_settings
 from tests.reference.differential.generate import Case, Clause, Column, quoted
 
 ROW_METRICS = (

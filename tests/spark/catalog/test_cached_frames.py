@@ -11,7 +11,7 @@ import pytest
 
 import puredelta
 from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.catalog.cached_frames import refresh_cached_frames
+from puredelta.spark.catalog.relation_cache import refresh_cached_frames
 from puredelta.tables import DeltaTable
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from puredelta.spark.catalog.path_views import path_view
+from puredelta.spark.catalog.table_views import path_view
 
 
 def test_rows_of_no_table_share_no_view(spark: SparkSession) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.errors import PySparkException
 
-from puredelta.spark.jvm.classes import (
+from puredelta.spark.jvm.gateway import (
     has_class,
     java_class,
     java_constant,

@@ -8,8 +8,8 @@ import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.sql import SparkSession
 
-from puredelta.spark.jvm.classes import insist
-from puredelta.spark.write.write_session import temporary_settings
+from puredelta.spark.jvm.gateway import insist
+from puredelta.spark.write.parquet_job import temporary_settings
 
 
 class _Closing:

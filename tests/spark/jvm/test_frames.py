@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from puredelta.spark.jvm.classes import java_class
 from puredelta.spark.jvm.frames import analyzed_plan, lazy_frame
-from puredelta.spark.session.small_frames import no_rows
+from puredelta.spark.jvm.gateway import java_class
+from puredelta.spark.session.session import no_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,8 +7,7 @@ from typing import cast
 
 import pytest
 
-from puredelta.spark.jvm.hadoop.hadoop_files import AlreadyThereError, HadoopFiles
-from puredelta.spark.jvm.hadoop.hadoop_store import HadoopStore
+from puredelta.spark.jvm.hadoop import AlreadyThereError, HadoopFiles, HadoopStore
 from puredelta.store.base import PutOutcome, StorageError, UnknownOutcomeError
 
 NAME = "_delta_log/00000000000000000001.json"

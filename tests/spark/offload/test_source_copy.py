@@ -17,11 +17,11 @@ from puredelta.spark.offload.source_copy import (
     cut_into_runs,
     plan_copy,
 )
-from puredelta.spark.offload.worker_settings import WorkerSettings
+from puredelta.spark.offload.workers import WorkerSettings
 from puredelta.spark.offload.write_job import write_alone
 from puredelta.spark.scan.data_file import DataFile
-from puredelta.spark.session.fallback import NotApplicable
 from puredelta.spark.session.row_bitmap import RowBitmap
+from puredelta.spark.session.session import NotApplicable
 from puredelta.spark.write.written_files import WriteResult
 from puredelta.worker.data_files.copy_rows import CopyOrder
 from puredelta.worker.files import label

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.spark.offload.worker_settings import (
+from puredelta.spark.offload.workers import (
     PREFIX,
     WORKER_CONFS,
     WorkerMemory,

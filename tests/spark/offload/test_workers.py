@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from puredelta.spark.offload.worker_settings import WorkerSettings
 from puredelta.spark.offload.workers import (
     WorkerCalls,
+    WorkerSettings,
     assign_to_tasks,
     count_tasks,
     run_in_workers,
 )
-from puredelta.spark.session.fallback import NotApplicable
+from puredelta.spark.session.session import NotApplicable
 from tests.spark.local_workers import LocalWorkers
 
 SETTINGS = WorkerSettings()

@@ -10,15 +10,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from puredelta.errors import DeltaError, ErrorCode
-from puredelta.spark.offload.worker_settings import WorkerSettings
-from puredelta.spark.offload.workers import WorkerCalls
+from puredelta.spark.offload.workers import WorkerCalls, WorkerSettings
 from puredelta.spark.offload.write_job import (
     PlannedFiles,
     write_alone,
     write_both,
 )
-from puredelta.spark.session.fallback import NotApplicable
-from puredelta.spark.write.answered_files import keep_answered
+from puredelta.spark.session.session import NotApplicable
+from puredelta.spark.write.written_files import keep_answered
 from puredelta.worker.data_files.write_file import FILE_ANSWERS, FileAnswer
 from tests.faults import MemoryStore
 from tests.spark.local_workers import LocalWorkers

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from puredelta.spark.resolve.connect_clock import reads_clock, text_with_timestamp, with_timestamp
+from puredelta.spark.resolve.connect import reads_clock, text_with_timestamp, with_timestamp
 
 MOMENT = "CAST(timestamp_micros(7) AS timestamp)"
 DAY = "CAST(timestamp_micros(7) AS date)"

@@ -30,8 +30,8 @@ from puredelta.spark.resolve.expressions import (
     Resolution,
     ResolutionProblem,
     ResolvedExpression,
+    Scope,
 )
-from puredelta.spark.resolve.frames import Scope
 from puredelta.spark.resolve.table_attributes import table_identity, with_identity
 from puredelta.spark.session.session import SessionInfo
 from puredelta.spark.session.types import from_spark

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import puredelta
-from puredelta.spark.write.write_session import temporary_settings
+from puredelta.spark.write.parquet_job import temporary_settings
 from puredelta.tables import DeltaTable
 
 PLAN = "by Arrow in Python workers"
@@ -94,7 +94,7 @@ def test_deleted_rows_stay_away(spark: SparkSession, table: str) -> None:
 def test_a_spark_with_other_interfaces_reads_everything(
     spark: SparkSession, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("puredelta.spark.jvm.worker_scan.relation._TABLE", "no.such.Interface")
+    monkeypatch.setattr("puredelta.spark.jvm.worker_relation._TABLE", "no.such.Interface")
     rows = puredelta.read(spark, table)
     assert "read_parts" in _plan(rows)
     assert rows.where("id = 3").select("id").collect() == [(3,)]

@@ -22,7 +22,7 @@ from puredelta.spark.scan.bitmaps import (
 )
 from puredelta.spark.scan.data_file import ReadLayout
 from puredelta.spark.scan.native_scan import native_scan
-from puredelta.spark.session.helper_columns import FILE_ORDINAL, ROW_INDEX
+from puredelta.spark.session.names import FILE_ORDINAL, ROW_INDEX
 from puredelta.spark.session.row_bitmap import RowBitmap
 from tests.spark.files import executed_plan, write_file
 

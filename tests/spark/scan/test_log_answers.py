@@ -16,7 +16,7 @@ import puredelta
 from puredelta.spark.jvm.frames import analyzed_plan
 from puredelta.spark.scan.log_answers import answered, counted, limited
 from puredelta.spark.scan.skippable_files import SkippableFiles
-from puredelta.spark.write.write_session import temporary_settings
+from puredelta.spark.write.parquet_job import temporary_settings
 from puredelta.tables import DeltaTable
 from tests.spark.scan.skipping_cases import files_read, many_types
 

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import puredelta
-from puredelta.spark.jvm.classes import JVM_ERRORS
+from puredelta.spark.jvm.gateway import JVM_ERRORS
 from puredelta.spark.scan import skippable_files
 
 

@@ -6,8 +6,8 @@ import pytest
 from pyspark.sql import types as T
 
 from puredelta.errors import CorruptTableError
-from puredelta.protocol.values.partition_escape import HIVE_NULL
-from puredelta.spark.scan.partition_directory import spark_parses, virtual_directory
+from puredelta.protocol.values.partition_values import HIVE_NULL
+from puredelta.spark.scan.native_scan import spark_parses, virtual_directory
 
 
 @pytest.mark.parametrize(

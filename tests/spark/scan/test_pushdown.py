@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 import puredelta
 from puredelta.spark.source.plain_scan import PlainScan, plain_scan
-from puredelta.spark.write.write_session import temporary_settings
+from puredelta.spark.write.parquet_job import temporary_settings
 from puredelta.tables import DeltaTable
 from tests.spark.files import executed_plan
 

@@ -13,7 +13,7 @@ import puredelta
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.jvm.frames import analyzed_plan
 from puredelta.spark.scan.table_rows import find_origin, table_rows
-from puredelta.spark.session.fallback import NotApplicable
+from puredelta.spark.session.session import NotApplicable
 from puredelta.spark.source.plain_scan import PlainScan, plain_scan
 from puredelta.tables import DeltaTable
 

@@ -25,7 +25,7 @@ from puredelta.protocol.schema.types import (
     StructType,
 )
 from puredelta.spark.scan.scan import scan, scan_parquet
-from puredelta.spark.session.helper_columns import FILE_ORDINAL, ROW_INDEX
+from puredelta.spark.session.names import FILE_ORDINAL, ROW_INDEX
 from puredelta.spark.session.types import to_spark
 from tests.spark.files import executed_plan, write_file
 from tests.spark.tables import TableFiles

@@ -15,7 +15,7 @@ from py4j.protocol import Py4JNetworkError
 from pyspark.sql import SparkSession
 
 from puredelta.cli.output import is_interrupted
-from puredelta.spark.jvm.classes import insist
+from puredelta.spark.jvm.gateway import insist
 from puredelta.spark.session.concurrent_jobs import run_concurrently, tagged_jobs
 
 _SECONDS_MAX = 60.0

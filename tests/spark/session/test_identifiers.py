@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.spark.session.identifiers import display_name, parse_name, quote_name
+from puredelta.spark.session.names import display_name, parse_name, quote_name
 
 
 @pytest.mark.parametrize(

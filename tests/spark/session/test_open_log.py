@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 import puredelta
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.session.open_log import file_system_options, open_log
+from puredelta.spark.session.storage import file_system_options, open_log
 from puredelta.store.object_store import ObjectStore
 from puredelta.store.registry import Storage
 from puredelta.tables import DeltaTable

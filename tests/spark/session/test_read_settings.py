@@ -7,10 +7,10 @@ import re
 import pytest
 from pyspark.sql import SparkSession
 
-from puredelta.spark.jvm.classes import jvm_of
-from puredelta.spark.offload.worker_settings import WorkerSettings
+from puredelta.spark.jvm.gateway import jvm_of
+from puredelta.spark.offload.workers import WorkerSettings
 from puredelta.spark.session.read_settings import READER_SETTINGS, Follower, ReadSettings
-from puredelta.worker.limits import INT96, OLD_TIMES
+from puredelta.worker.wire import INT96, OLD_TIMES
 
 _OF_THE_READER = re.compile(r"spark\.sql\.(legacy\.)?(parquet|files)\.")
 _CLASS = "org.apache.spark.sql.internal.SQLConf$"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from puredelta.spark.session.small_frames import count_row
+from puredelta.spark.session.session import count_row
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -20,7 +20,7 @@ from puredelta.protocol.schema.types import (
     StructField,
     StructType,
 )
-from puredelta.spark.session.helper_columns import require_no_helper_names
+from puredelta.spark.session.names import require_no_helper_names
 from puredelta.spark.session.types import (
     as_nullable,
     from_spark,

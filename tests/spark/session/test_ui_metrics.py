@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import puredelta
-from puredelta.spark.jvm.ui_entry import UiEntry
+from puredelta.spark.jvm.jobs import UiEntry
 from puredelta.spark.session.ui_metrics import shown_in_ui
 
 if TYPE_CHECKING:

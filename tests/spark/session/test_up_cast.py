@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from puredelta.spark.session.up_cast import can_up_cast
+from puredelta.spark.values.store_assignment import can_up_cast
 
 TYPES = [
     *("byte", "short", "int", "long", "float", "double", "boolean", "string", "binary", "date"),

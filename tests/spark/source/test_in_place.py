@@ -15,7 +15,7 @@ from puredelta.errors import DeltaError, ErrorCode
 from puredelta.protocol.schema.types import DATE, LONG
 from puredelta.protocol.table.stats import LeafStatistics
 from puredelta.spark.scan.data_file import DataFile
-from puredelta.spark.session.fallback import NotApplicable
+from puredelta.spark.session.session import NotApplicable
 from puredelta.spark.session.types import from_spark_type
 from puredelta.spark.source import in_place as module
 from puredelta.spark.source.in_place import SourceFiles, reads_alike, source_files

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import types as T
 
 from puredelta.spark.jvm.expressions import expr_ids
-from puredelta.spark.session.fallback import NotApplicable
+from puredelta.spark.session.session import NotApplicable
 from puredelta.spark.source.plain_scan import (
     PassedColumn,
     column_places,

@@ -24,7 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import puredelta
-from puredelta.spark.session.open_log import open_log
+from puredelta.spark.session.storage import open_log
 from puredelta.tables import DeltaTable
 
 ROWS = 4000

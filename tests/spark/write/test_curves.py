@@ -8,8 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from puredelta.spark.write.curves import NOISE_BITS, ZOrderCurve, cuts
-from puredelta.spark.write.hilbert_curve import HilbertCurve
+from puredelta.spark.write.curves import NOISE_BITS, HilbertCurve, ZOrderCurve, cuts
 
 
 @pytest.mark.parametrize("columns", [1, 2, 3, 7, 40, 55, 80])

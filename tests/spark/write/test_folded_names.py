@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 
 from puredelta.protocol.actions.paths import decode_path, folded_path
 from puredelta.protocol.schema.types import BINARY, STRING
-from puredelta.spark.write.partition_text import log_value
 from puredelta.spark.write.writer import JobOptions, write_rows
+from puredelta.spark.write.written_files import log_value
 from puredelta.store.base import NameRule
 from puredelta.store.local import LocalStore
 from tests.spark.write.test_writer import config

@@ -15,13 +15,18 @@ from pyspark import InheritableThread
 from pyspark.sql import functions as F
 
 from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
-from puredelta.log.maintenance.own_directories import STAGING_PREFIX
+from puredelta.log.maintenance.garbage import STAGING_PREFIX
 from puredelta.protocol.table.stats import LeafStatistics
 from puredelta.spark.source.staging import stage_rows
 from puredelta.spark.values.row_errors import row_error
 from puredelta.spark.write import parquet_job
-from puredelta.spark.write.parquet_job import ParquetJob, named_failures, run_parquet_job
-from puredelta.spark.write.write_session import WRITE_SETTINGS, write_session
+from puredelta.spark.write.parquet_job import (
+    WRITE_SETTINGS,
+    ParquetJob,
+    named_failures,
+    run_parquet_job,
+    write_session,
+)
 from puredelta.spark.write.writer import write_rows
 from puredelta.store.local import LocalStore
 from tests.spark.write.test_writer import config

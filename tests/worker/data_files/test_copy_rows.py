@@ -24,8 +24,8 @@ from puredelta.worker.data_files.copy_rows import (
     copy_source_rows,
 )
 from puredelta.worker.data_files.write_file import FILE_ANSWERS, FileAnswer, MaskedBatch, coalesced
-from puredelta.worker.limits import LIMITS, Limits
 from puredelta.worker.read_rows import OnlySparkError
+from puredelta.worker.wire import LIMITS, Limits
 
 KINDS = {
     "i": pa.int32(),

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from puredelta.worker.data_files.dictionaries import (
+from puredelta.worker.data_files.write_file import (
     kept_dictionaries,
     saving_dictionaries,
     worthwhile_dictionaries,

@@ -23,8 +23,8 @@ from puredelta.worker.data_files.rewrite_file import (
     rewrite_together,
 )
 from puredelta.worker.data_files.write_file import FILE_ANSWERS, FileAnswer
-from puredelta.worker.limits import INT96, LIMITS, LIMITS_CODEC, Limits
 from puredelta.worker.read_rows import OpenFile
+from puredelta.worker.wire import INT96, LIMITS, LIMITS_CODEC, Limits
 
 ROWS = 1000
 DROPPED = [0, 1, 63, 64, 500, 999]

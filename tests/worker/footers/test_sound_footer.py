@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from puredelta.log.footers.parquet_footer import FooterEnd, NoFooterError, parse_footer
+from puredelta.log.files.parquet_footer import FooterEnd, NoFooterError, parse_footer
 from puredelta.worker.footers.sound_footer import (
     EncryptedFileError,
     UnsoundFooterError,
@@ -57,7 +57,7 @@ def test_footers_of_all_programs_are_sound(kind: str) -> None:
 
 FLIPS = """
 import sys
-from puredelta.log.footers.parquet_footer import FooterEnd, NoFooterError, parse_footer
+from puredelta.log.files.parquet_footer import FooterEnd, NoFooterError, parse_footer
 from tests.worker.footers.test_sound_footer import FILE, footer_of
 end, place = footer_of(FILE)
 refused = 0

@@ -15,7 +15,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from puredelta.spark.session.row_bitmap import RowBitmap, popcount
-from puredelta.worker.limits import LIMITS, Limits
 from puredelta.worker.lookup.conditions import NO_CLAUSE, ResidualConditions
 from puredelta.worker.lookup.key_lookup import look_up, look_up_keys
 from puredelta.worker.lookup.lookup_request import (
@@ -26,6 +25,7 @@ from puredelta.worker.lookup.lookup_request import (
     KeyColumn,
     LookupRequest,
 )
+from puredelta.worker.wire import LIMITS, Limits
 from tests.worker.lookup.batches import batch_of
 
 Hits = list[tuple[int, int, int]]

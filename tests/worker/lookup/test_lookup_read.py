@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from puredelta.worker.limits import INT96, Limits
 from puredelta.worker.lookup.lookup_read import read_ranges
 from puredelta.worker.lookup.lookup_request import FileLookup
 from puredelta.worker.read_rows import OnlySparkError
+from puredelta.worker.wire import INT96, Limits
 
 K, V, X = pa.array([1, 2, None]), pa.array(["a", None, "c"]), pa.array([7, 8, 9])
 LIKE = pa.table({"k": K, "v": V, "x": X})

@@ -12,11 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from puredelta.worker.limits import Limits
-from puredelta.worker.lookup.lookup_read import coalesced, read_ranges
+from puredelta.worker.lookup.lookup_read import LateColumns, coalesced, read_ranges
 from puredelta.worker.lookup.lookup_request import FileLookup
-from puredelta.worker.lookup.row_range import LateColumns
 from puredelta.worker.read_rows import OpenFile
+from puredelta.worker.wire import Limits
 
 ROWS = 1_000
 TABLE = pa.table(

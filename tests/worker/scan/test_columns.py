@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from puredelta.worker.read_rows import OnlySparkError
-from puredelta.worker.scan.columns import ColumnRules, as_stored
+from puredelta.worker.scan.file_columns import ColumnRules, as_stored
 
 BY_NAME = ColumnRules()
 UTC = dt.timezone.utc

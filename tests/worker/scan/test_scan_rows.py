@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from puredelta.worker.files import DataPath
-from puredelta.worker.limits import INT96, LIMITS, OLD_TIMES, Limits
 from puredelta.worker.read_rows import OnlySparkError
 from puredelta.worker.scan.scan_rows import (
     FILE_PARTS,
@@ -23,6 +22,7 @@ from puredelta.worker.scan.scan_rows import (
     read_part,
     read_parts,
 )
+from puredelta.worker.wire import INT96, LIMITS, OLD_TIMES, Limits
 
 DATA = pa.schema([("id", pa.int64()), ("text", pa.string())])
 

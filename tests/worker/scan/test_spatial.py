@@ -10,9 +10,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from puredelta.worker.read_rows import OnlySparkError
-from puredelta.worker.scan import spatial
-from puredelta.worker.scan.columns import ColumnRules, as_stored
-from puredelta.worker.scan.spatial import is_spatial, parquet_schema, plain_schema, spatial_type
+from puredelta.worker.scan import file_columns
+from puredelta.worker.scan.file_columns import (
+    ColumnRules,
+    as_stored,
+    is_spatial,
+    parquet_schema,
+    plain_schema,
+    spatial_type,
+)
 
 RULES = ColumnRules()
 GEOMETRY = spatial_type("geometry", 3857, "EPSG:3857")
@@ -78,7 +84,7 @@ def test_files_get_types_that_name_the_system() -> None:
 
 
 def test_an_arrow_that_would_write_binary_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spatial, "_FIRST_ARROW", 1000)
+    monkeypatch.setattr(file_columns, "_FIRST_ARROW", 1000)
     with pytest.raises(OnlySparkError, match="does not write geometries"):
         parquet_schema(SCHEMA)
     others = pa.schema([("id", pa.int64()), ("s", pa.struct([("srid", pa.int32())]))])

@@ -1,4 +1,4 @@
-"""One change of a table's definition, and the commit that makes it."""
+"""One change of a table's definition and its commit; CLUSTER BY and SET LOCATION."""
 
 from __future__ import annotations
 
@@ -8,16 +8,27 @@ from pyspark.sql import SparkSession
 
 from puredelta.commands.command import Command, next_command, start_command
 from puredelta.commands.finish import finish
+from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
 from puredelta.log.commit.commit_request import CommitRequest, changed_definition
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Action, DomainMetadata, Metadata, Protocol
-from puredelta.protocol.actions.operations import Operation
+from puredelta.protocol.actions.operations import Operation, cluster_by
+from puredelta.protocol.features.column_mapping import without_mapping
 from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.features.properties import TableProperties
 from puredelta.protocol.features.property_checks import require_sound_properties
-from puredelta.protocol.features.protocol_changes import required_protocol
-from puredelta.protocol.schema.schema_json import parse_schema
+from puredelta.protocol.features.protocol_changes import required_protocol, with_features
+from puredelta.protocol.schema.schema_json import parse_schema, simple_string
+from puredelta.protocol.table.clustering import (
+    CLUSTERING,
+    ColumnPath,
+    clustering_columns,
+    clustering_domain,
+    resolve_clustering_columns,
+)
 from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.session.delta_conf import ALTER_LOCATION_BYPASS
+from puredelta.spark.session.session import settings_of
 
 
 def start_change(spark: SparkSession, log: TableLog) -> Command:
@@ -79,3 +90,68 @@ def changed_config(
     changed = TableConfig.of(raised, metadata)
     require_sound_properties(changed.properties, changed.schema, changed.partition_columns)
     return changed
+
+
+def cluster_table_by(
+    spark: SparkSession, log: TableLog, columns: Sequence[ColumnPath]
+) -> int | None:
+    """Set the clustering columns, none for CLUSTER BY NONE; return the version made.
+
+    A table that never was clustered stays as it is where there are no columns: None.
+
+    Raises:
+        InvalidRequestError: the table is partitioned, or a column cannot cluster it.
+        ConflictError: another writer changed the table meanwhile.
+    """
+    command = start_change(spark, log)
+    config = command.snapshot.config
+    if config.partition_columns:
+        raise InvalidRequestError(
+            "ALTER TABLE CLUSTER BY cannot be applied to a partitioned table.",
+            code=ErrorCode.ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE,
+        )
+    if not columns and not config.supports(CLUSTERING):
+        return None
+    new = resolve_clustering_columns(config, columns)
+    old = clustering_columns(config, command.snapshot.domain_metadata)
+    protocol = with_features(config.protocol, [CLUSTERING])
+    return commit_change(
+        command,
+        TableConfig.of(protocol, config.metadata),
+        operation=cluster_by([".".join(p) for p in old], [".".join(p) for p in new]),
+        domains=(clustering_domain(config, new),),
+        writes_metadata=protocol != config.protocol,
+    )
+
+
+def require_table_at(spark: SparkSession, now: TableLog, wanted: TableLog) -> None:
+    """Require a Delta table at the new location, with the columns and partitions of the present.
+
+    Where the present location has no table any more, because it was moved, any table will do.
+
+    Raises:
+        TableNotFoundError: there is no Delta table (DELTA_MISSING_DELTA_TABLE).
+        InvalidRequestError: it has other columns (DELTA_SET_LOCATION_SCHEMA_MISMATCH).
+    """
+    if not wanted.exists():
+        raise TableNotFoundError(
+            f"{wanted.root_uri} is not a Delta table, which the new location of one has to be. "
+            "Copy or clone the table to it first.",
+            code=ErrorCode.MISSING_DELTA_TABLE,
+            table=wanted.root_uri,
+        )
+    if ALTER_LOCATION_BYPASS.flag(settings_of(spark)) or not now.exists():
+        return
+    old, new = now.snapshot().config, wanted.snapshot().config
+    same = without_mapping(old.schema) == without_mapping(new.schema)
+    if same and old.partition_columns == new.partition_columns:
+        return
+    raise InvalidRequestError(
+        "The schema of the new Delta location is different than the current table schema.\n"
+        f"original schema: {simple_string(old.schema)}, partitioned by {old.partition_columns}\n"
+        f"destination schema: {simple_string(new.schema)}, partitioned by {new.partition_columns}\n"
+        f"If this is intended, set {ALTER_LOCATION_BYPASS.key} to true.",
+        code=ErrorCode.SET_LOCATION_SCHEMA_MISMATCH,
+        original=simple_string(old.schema),
+        destination=simple_string(new.schema),
+    )

@@ -1,4 +1,4 @@
-"""ALTER COLUMN: comment, type, nullability, default and place of columns and nested fields."""
+"""ALTER COLUMN: comment, type, nullability, default, position and SYNC IDENTITY."""
 
 from __future__ import annotations
 
@@ -8,16 +8,23 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from puredelta.commands.alter.change import changed_config, commit_change, start_change
 from puredelta.commands.alter.columns import recorded_place
-from puredelta.commands.definition.columns import COMMENT, stored_columns
+from puredelta.commands.definition.columns import COMMENT, config_with_marks, stored_columns
 from puredelta.commands.definition.dependent_rules import require_unreferenced
 from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
-from puredelta.protocol.actions.table_operations import ColumnChange, change_column, change_columns
-from puredelta.protocol.features.feature_usage import CURRENT_DEFAULT, IDENTITY_STEP
+from puredelta.protocol.actions.operations import ColumnChange, change_column, change_columns
+from puredelta.protocol.features.feature_usage import (
+    CURRENT_DEFAULT,
+    IDENTITY_HIGH_WATER_MARK,
+    IDENTITY_STEP,
+)
+from puredelta.protocol.features.filled_columns import Identity, identities
 from puredelta.protocol.features.type_widening import can_widen, with_type_changes
 from puredelta.protocol.schema.schema_edit import (
     ColumnPosition,
@@ -30,7 +37,11 @@ from puredelta.protocol.schema.schema_edit import (
 from puredelta.protocol.schema.schema_json import encode_schema, simple_string
 from puredelta.protocol.schema.types import StructField, StructType
 from puredelta.protocol.table.table_config import CHAR_VARCHAR, TableConfig
-from puredelta.spark.resolve.column_expressions import require_valid_default
+from puredelta.spark.resolve.sql_text import require_valid_default
+from puredelta.spark.scan.scan import scan_strictly
+from puredelta.spark.session.concurrent_jobs import tagged_jobs
+from puredelta.spark.session.delta_conf import REFUSED_BY_SYNC_IDENTITY
+from puredelta.spark.session.names import quote_name
 from puredelta.spark.session.types import to_spark_type
 
 _DEFAULTS_FEATURE = "allowColumnDefaults"
@@ -186,3 +197,61 @@ def _unsupported(path: FieldPath, old: str, new: str) -> InvalidRequestError:
         code=ErrorCode.UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP,
         column=".".join(path),
     )
+
+
+def sync_identity(spark: SparkSession, log: TableLog, path: FieldPath) -> int:
+    """Let the values to be generated follow those that are there; return the version made.
+
+    For a column that takes values from its user. The high water mark never goes back. Runs
+    one Spark job, over this column.
+
+    Raises:
+        InvalidRequestError: there is no such column, or it is no identity column
+            (IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN).
+        ConflictError: another writer changed the table meanwhile, by adding rows, too.
+    """
+    command = start_change(spark, log)
+    REFUSED_BY_SYNC_IDENTITY.require_defaults(command.session.settings)
+    config = command.snapshot.config
+    canonical, field = find_field(config.schema, path)
+    identity = identities(config.schema).get(field.name) if len(canonical) == 1 else None
+    if identity is None:
+        raise InvalidRequestError(
+            "ALTER TABLE ALTER COLUMN SYNC IDENTITY cannot be called on non IDENTITY columns: "
+            f"{'.'.join(canonical)}.",
+            code=ErrorCode.IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN,
+            column=".".join(canonical),
+        )
+    command.transaction.read_files(None, command.snapshot.files)
+    last = _last_value(spark, command.snapshot, identity)
+    marks = {} if last is None else {identity.column: synced_mark(identity, last)}
+    kept = {k: v for k, v in field.metadata.items() if k != IDENTITY_HIGH_WATER_MARK}
+    recorded = dataclasses.replace(field, metadata=kept)
+    return commit_change(
+        command,
+        config_with_marks(config, {k: v for k, v in marks.items() if v is not None}),
+        operation=change_column(ColumnChange(path=canonical, field=recorded)),
+    )
+
+
+def synced_mark(identity: Identity, last: int) -> int | None:
+    """Return the high water mark that covers the furthest value there is; None if none does.
+
+    >>> column = Identity(column="id", start=10, step=5, allows_explicit_insert=True)
+    >>> synced_mark(column, 12), synced_mark(column, 3)
+    (15, None)
+    """
+    known = identity.high_water_mark
+    if identity.further(last, identity.start) != last:
+        return known  # all lie before the first value
+    mark = identity.rounded(last)
+    return mark if known is None else identity.further(known, mark)
+
+
+def _last_value(spark: SparkSession, snapshot: Snapshot, identity: Identity) -> int | None:
+    column = F.col(quote_name([identity.column]))
+    furthest = F.max(column) if identity.step > 0 else F.min(column)
+    with tagged_jobs(spark):
+        rows = scan_strictly(spark, snapshot, columns=[identity.column])
+        row = rows.agg(furthest.alias("last")).first()
+    return None if row is None or row["last"] is None else int(row["last"])

@@ -11,11 +11,11 @@ from puredelta.commands.alter.change import changed_config, commit_change, start
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
-from puredelta.protocol.actions.table_operations import add_constraint, drop_constraint
+from puredelta.protocol.actions.operations import add_constraint, drop_constraint
 from puredelta.protocol.features.properties import CONSTRAINT_PREFIX
 from puredelta.protocol.schema.types import StructType
 from puredelta.protocol.table.stored_expressions import in_brackets
-from puredelta.spark.resolve.column_expressions import Fault, check_expression
+from puredelta.spark.resolve.sql_text import Fault, check_expression
 from puredelta.spark.scan.scan import scan_strictly
 from puredelta.spark.session.concurrent_jobs import tagged_jobs
 from puredelta.spark.session.delta_conf import ASSUME_DROP_IF_EXISTS

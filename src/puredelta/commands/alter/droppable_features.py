@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from puredelta.commands.alter.remove_mapping import has_mapping
-from puredelta.commands.alter.remove_widening import widened_fields
+from puredelta.commands.alter.remove_features import has_mapping, widened_fields
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.features.feature_registry import FEATURES_BY_NAME

@@ -1,4 +1,7 @@
-"""SET and UNSET TBLPROPERTIES, and what comes with a property: features, mapping, row ids.
+"""SET and UNSET TBLPROPERTIES, with the features, mapping and row ids that they bring.
+
+The protocol is raised first, so that from then on every other writer gives ids to its files. Then
+the files without ids are committed again, and the transaction gives them ids.
 
 A protocol is raised the same way: by its versions, or by the name of a feature.
 """
@@ -7,20 +10,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 
+import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from puredelta.commands.alter.change import changed_config, commit_change, next_change, start_change
-from puredelta.commands.alter.remove_mapping import MAPPING_MODE, remove_column_mapping
-from puredelta.commands.alter.row_id_backfill import give_row_ids
+from puredelta.commands.alter.remove_features import MAPPING_MODE, remove_column_mapping
 from puredelta.commands.command import Command, next_command
+from puredelta.commands.finish import finish
 from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.log.commit.commit_request import CommitRequest
 from puredelta.log.files.clock import IdSource, random_id
 from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.action_json import action_object
 from puredelta.protocol.actions.actions import Metadata, Protocol
-from puredelta.protocol.actions.operations import Operation
-from puredelta.protocol.actions.table_operations import set_properties as set_operation
-from puredelta.protocol.actions.table_operations import unset_properties as unset_operation
+from puredelta.protocol.actions.operations import Operation, upgrade_protocol
+from puredelta.protocol.actions.operations import set_properties as set_operation
+from puredelta.protocol.actions.operations import unset_properties as unset_operation
 from puredelta.protocol.features.column_mapping import MAX_COLUMN_ID, map_existing_columns
 from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.features.properties import (
@@ -45,7 +52,52 @@ from puredelta.protocol.schema.schema_json import encode_schema
 from puredelta.protocol.table.clustering import CLUSTERING
 from puredelta.protocol.table.row_tracking import ROW_TRACKING, column_name_properties
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.spark.session.delta_conf import ALLOW_ARBITRARY_PROPERTIES
+from puredelta.spark.session.delta_conf import ALLOW_ARBITRARY_PROPERTIES, REFUSED_BY_ROW_TRACKING
+
+FILES_PER_COMMIT_MAX = 100_000
+
+
+def give_row_ids(command: Command) -> None:
+    """Raise the protocol to row tracking and give every file row ids, in commits of their own.
+
+    Raises:
+        InvalidRequestError: a file says not how many rows it has
+            (ROW_ID_ASSIGNMENT_WITHOUT_STATS), or giving out ids is suspended.
+        ConflictError: another writer changed the table meanwhile.
+    """
+    snapshot = command.snapshot
+    REFUSED_BY_ROW_TRACKING.require_defaults(command.session.settings)
+    if snapshot.config.properties.row_tracking_suspended:
+        raise InvalidRequestError(
+            "Row tracking cannot be enabled while it is suspended. Set the table property "
+            "delta.rowTrackingSuspended to false first.",
+            code=ErrorCode.ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION,
+        )
+    if not snapshot.config.supports(ROW_TRACKING):
+        protocol = with_features(snapshot.protocol, [ROW_TRACKING])
+        commit_change(
+            command,
+            TableConfig.of(protocol, snapshot.metadata),
+            operation=upgrade_protocol(action_object(protocol)[1]),
+            writes_metadata=False,
+        )
+    batch = 0
+    while _give_some(next_change(command), batch):
+        batch += 1
+
+
+def _give_some(command: Command, batch: int) -> bool:
+    """Commit one batch; return whether there was one. Each makes the rest smaller."""
+    snapshot = command.snapshot
+    without = snapshot.files.select(pc.is_null(snapshot.files.rows["base_row_id"]))
+    if not len(without):
+        return False
+    adds = [replace(add, data_change=False) for add in islice(without.adds(), FILES_PER_COMMIT_MAX)]
+    command.transaction.read_files(None, without)
+    operation = Operation(name="ROW TRACKING BACKFILL", parameters={"batchId": str(batch)})
+    finish(command, CommitRequest(actions=adds, operation=operation, is_blind_append=False))
+    return True
+
 
 COMMENT = "comment"
 

@@ -1,4 +1,4 @@
-"""The content of version 0, however it was found."""
+"""The content of version 0, and the settings of a conversion (S-02)."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from puredelta.log.replay.spooled_files import SpooledFiles
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.deletion_vector import RowIndexes
 from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.session import delta_conf
 from puredelta.store.base import StoredFile
 
 _ROW_TRACKING = "rowTracking"
@@ -69,4 +70,68 @@ def require_counted(config: TableConfig, *, collects_stats: bool) -> None:
     if config.supports(_ROW_TRACKING) and not collects_stats:
         raise InvalidRequestError(
             _ROW_TRACKING_WITHOUT_STATS, code=ErrorCode.CONVERT_ROW_TRACKING_WITHOUT_STATS
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParquetTypes:
+    """Settings of Spark that decide which type a Parquet column without Spark's own schema
+    has (C-33).
+    """
+
+    binary_as_string: bool = False
+    int96_as_timestamp: bool = True
+    infer_timestamp_ntz: bool = True
+    nanos_as_long: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvertSettings:
+    """What the session says at the start of the command; defaults are Spark's and Delta's."""
+
+    parquet: ParquetTypes = ParquetTypes()
+    case_sensitive: bool = False
+    """``spark.sql.caseSensitive``: names of partition columns and directories (C-35, C-41)."""
+    ignore_corrupt_files: bool = False
+    """``spark.sql.files.ignoreCorruptFiles``: leave files out whose footer is unreadable
+    (C-32)."""
+    ignore_cast_failure: bool = False
+    """``convert.partitionValues.ignoreCastFailure`` (C-44)."""
+    use_metadata_log: bool = True
+    """``convert.useMetadataLog``: trust the log of a streaming sink over a listing (C-20)."""
+    use_catalog_partitions: bool = True
+    """``convert.useCatalogPartitions``: trust the catalog over a listing (C-20)."""
+    use_catalog_schema: bool = True
+    """``convert.useCatalogSchema``: take the columns from the catalog (C-34)."""
+    checks_metadata: bool = True
+    """``convert.metadataCheck.enabled`` (C-08)."""
+    collect_stats: bool = True
+    """``stats.collect`` (C-52)."""
+
+    @classmethod
+    def parse(cls, settings: Mapping[str, str]) -> ConvertSettings:
+        """Read them from text by key; a setting that is not made may be missing.
+
+        >>> ConvertSettings.parse({"spark.sql.caseSensitive": "true"}).case_sensitive
+        True
+        """
+
+        def flag(key: str, default: str) -> bool:
+            return settings.get(key, default).strip().lower() == "true"
+
+        return cls(
+            parquet=ParquetTypes(
+                binary_as_string=flag("spark.sql.parquet.binaryAsString", "false"),
+                int96_as_timestamp=flag("spark.sql.parquet.int96AsTimestamp", "true"),
+                infer_timestamp_ntz=flag("spark.sql.parquet.inferTimestampNTZ.enabled", "true"),
+                nanos_as_long=flag("spark.sql.legacy.parquet.nanosAsLong", "false"),
+            ),
+            case_sensitive=flag("spark.sql.caseSensitive", "false"),
+            ignore_corrupt_files=flag("spark.sql.files.ignoreCorruptFiles", "false"),
+            ignore_cast_failure=delta_conf.IGNORE_CAST_FAILURE.flag(settings),
+            use_metadata_log=delta_conf.USE_METADATA_LOG.flag(settings),
+            use_catalog_partitions=delta_conf.USE_CATALOG_PARTITIONS.flag(settings),
+            use_catalog_schema=delta_conf.USE_CATALOG_SCHEMA.flag(settings),
+            checks_metadata=delta_conf.CONVERT_METADATA_CHECK.flag(settings),
+            collect_stats=delta_conf.STATS_COLLECT.flag(settings),
         )

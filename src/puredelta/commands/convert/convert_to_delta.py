@@ -1,4 +1,4 @@
-"""CONVERT TO DELTA: Parquet files become version 0 of a Delta table, where they are.
+"""CONVERT TO DELTA: Parquet files become version 0 of a Delta table.
 
 The data files stay where they are, untouched (C-61); all that is written is a log, and then the
 entry of a table of the catalog. Until the log's first commit is on disk there is no table, and
@@ -16,7 +16,6 @@ from functools import partial
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from puredelta.commands.cleanup import discarded_on_failure
 from puredelta.commands.command import Command, command_on
 from puredelta.commands.convert.conversion_plan import ConversionPlan
 from puredelta.commands.convert.entry import (
@@ -31,32 +30,38 @@ from puredelta.commands.convert.plan import (
     plan_conversion,
     require_unchanged,
 )
+from puredelta.commands.convert.preview import ConversionPreview, preview_convert
 from puredelta.commands.convert.target import (
     AlreadyDelta,
     ConversionTarget,
     find_target,
 )
 from puredelta.commands.convert.verify import require_statistics, require_true_statistics
-from puredelta.commands.finish import finish
-from puredelta.commands.report.parts import FileTotals, ReportState, RowTotals, StageTime
-from puredelta.commands.report.report import Report
-from puredelta.commands.running.statement import running_statement
+from puredelta.commands.finish import discarded_on_failure, finish
+from puredelta.commands.statement.parts import (
+    FileTotals,
+    JobCount,
+    ReportState,
+    RowTotals,
+    StageTime,
+)
+from puredelta.commands.statement.report import Report
+from puredelta.commands.statement.running import running_statement
 from puredelta.errors import ErrorCode, TableNotFoundError
-from puredelta.log.commit.commit_request import CommitRequest
-from puredelta.log.commit.environment import Environment, Phase, ignore_phase
+from puredelta.log.commit.commit_request import CommitRequest, Environment, Phase, ignore_phase
 from puredelta.log.commit.post_commit import CheckpointWish
 from puredelta.log.commit.row_ids import assigns_row_ids
-from puredelta.log.replay.table_log import TableLog
-from puredelta.log.vectors.write import (
+from puredelta.log.files.deletion_vectors import (
     DeletionVectorUpdate,
     WrittenVectors,
     discard_vectors,
     write_vectors,
 )
+from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions import operations
 from puredelta.protocol.actions.actions import Add
 from puredelta.protocol.schema.types import StructType
-from puredelta.spark.session.open_log import open_log
+from puredelta.spark.session.storage import open_log
 
 logger = logging.getLogger(__name__)
 
@@ -277,3 +282,45 @@ def _write_vectors(command: Command, plan: ConversionPlan) -> WrittenVectors:
         if add.path in plan.deleted
     )
     return write_vectors(updates, store=command.log.store, config=plan.config)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvertRequest:
+    """One CONVERT TO DELTA; to explain it reads footers, and writes nothing."""
+
+    spark: SparkSession
+    identifier: str
+    partition_schema: T.StructType | str | None = None
+    collect_stats: bool = True
+
+    def explain(self, mode: str = "plan") -> Report:
+        """Return what would be converted; ``mode`` makes no difference."""
+        del mode
+        return self._report(ReportState.PLANNED)
+
+    def dry_run(self) -> Report:
+        """Return the same: all is known before the commit."""
+        return self._report(ReportState.DRY_RUN)
+
+    def _report(self, state: ReportState) -> Report:
+        preview = preview_convert(
+            self.spark, self.identifier, self.partition_schema, collect_stats=self.collect_stats
+        )
+        return convert_report(preview, state)
+
+
+def convert_report(preview: ConversionPreview, state: ReportState) -> Report:
+    """Return what a preview says as a report; what would stop the conversion is among the notes."""
+    shown = {"location", "files", "bytes", "rows", "problem"}
+    return Report(
+        statement="CONVERT",
+        table=preview.location,
+        state=state,
+        rows=RowTotals(inserted=preview.num_rows),
+        files=FileTotals(added=preview.num_files, added_bytes=preview.num_bytes),
+        jobs_expected=(
+            JobCount(stage="footers", jobs=0, reason="1 where only Spark can read a schema"),
+        ),
+        details=tuple(line for line in preview.lines() if line[0] not in shown),
+        notes=tuple(f"This stops the conversion: {text}" for text in preview.problems),
+    )

@@ -13,8 +13,8 @@ from dataclasses import replace
 from pyspark.sql import SparkSession
 
 from puredelta.commands.command import command_on
+from puredelta.commands.convert.conversion_plan import ConvertSettings
 from puredelta.commands.convert.plan import list_files
-from puredelta.commands.convert.settings import ConvertSettings
 from puredelta.commands.convert.target import ConversionTarget
 from puredelta.commands.finish import finish
 from puredelta.errors import (
@@ -35,8 +35,8 @@ from puredelta.protocol.features.protocol_changes import required_protocol, stor
 from puredelta.protocol.schema.types import StructType
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.catalog.catalog_entries import listed_columns
-from puredelta.spark.jvm.classes import JVM_ERRORS
-from puredelta.spark.jvm.entry_format import StoredEntry, format_text, make_delta
+from puredelta.spark.jvm.catalog import StoredEntry, format_text, make_delta
+from puredelta.spark.jvm.gateway import JVM_ERRORS
 from puredelta.spark.session.delta_conf import CONVERT_METADATA_CHECK
 from puredelta.spark.session.session import SessionInfo
 from puredelta.spark.session.types import to_spark

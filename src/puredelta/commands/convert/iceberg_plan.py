@@ -1,21 +1,115 @@
-"""From an Iceberg table to the content of version 0, with nothing written yet."""
+"""From an Iceberg table to the content of version 0."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 from puredelta.commands.command import Command
-from puredelta.commands.convert.conversion_plan import ConversionPlan, require_counted
-from puredelta.commands.convert.iceberg.content import IcebergContent, IcebergFile, IcebergTable
-from puredelta.commands.convert.settings import ConvertSettings
+from puredelta.commands.convert.conversion_plan import (
+    ConversionPlan,
+    ConvertSettings,
+    require_counted,
+)
 from puredelta.commands.definition.new_table import NewTableProperties, plan_new_table
+from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.log.replay.spooled_files import SpooledFiles
 from puredelta.protocol.actions.actions import Add
+from puredelta.protocol.actions.deletion_vector import RowIndexes
 from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.features.properties import PROPERTY_KEYS, ColumnMappingMode
-from puredelta.protocol.table.stats import LeafPath, encode_statistics, indexed_leaves
+from puredelta.protocol.schema.types import StructType
+from puredelta.protocol.table.stats import (
+    LeafPath,
+    LeafStatistics,
+    encode_statistics,
+    indexed_leaves,
+)
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session.delta_conf import REFUSED_BY_CONVERT
+from puredelta.store.base import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IcebergFile:
+    """One data file of the current snapshot."""
+
+    path: str
+    """Percent-encoded: relative to the table's root, or absolute outside of it."""
+    size_bytes: int
+    num_rows: int
+    """Physical rows, deleted ones included."""
+    partition_values: Mapping[str, str | None]
+    leaves: Mapping[LeafPath, LeafStatistics]
+    deleted: RowIndexes | None
+    """The positions of its deleted rows, None if there are none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IcebergContent:
+    """The current snapshot of a table."""
+
+    schema: StructType
+    """With the ids of Iceberg as column mapping has them, and the types that files have."""
+    partition_columns: tuple[str, ...]
+    """Those that every file of the snapshot is partitioned by, as they are."""
+    max_column_id: int
+    timestamp_ms: int
+    """When the snapshot was committed."""
+    files: Sequence[IcebergFile]
+
+
+class IcebergTable(Protocol):
+    """A table whose metadata was read, and nothing else yet."""
+
+    @property
+    def location(self) -> str:
+        """The table's root, as the metadata says."""
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The table's properties."""
+
+    def read(self) -> IcebergContent:
+        """Read the manifests, the footers of all data files and the files of deleted rows.
+
+        Raises:
+            UnsupportedError: something that a Delta table cannot have; the message names it.
+            CorruptTableError: a file is missing, or not Parquet.
+        """
+
+    def require_current(self) -> None:
+        """Look for metadata that is newer than what was read.
+
+        Raises:
+            ConcurrentWriteException: there is some.
+        """
+
+
+_READER = "puredelta.commands.convert.iceberg_table"
+
+
+def open_iceberg(store: Store) -> IcebergTable:
+    """Open an Iceberg table; the store is at its root, or at one of its metadata files.
+
+    Raises:
+        UnsupportedError: pyiceberg is not installed (DELTA_MISSING_ICEBERG_CLASS).
+        InvalidRequestError: there is no table.
+    """
+    try:
+        reader = importlib.import_module(_READER)  # a second of imports that few need
+    except ImportError as missing:
+        raise UnsupportedError(
+            "Iceberg class was not found. Please ensure Delta Iceberg support is installed: "
+            f"pip install 'puredelta[iceberg]' ({missing}).",
+            code=ErrorCode.MISSING_ICEBERG_CLASS,
+            path=store.root_uri,
+        ) from missing
+    table: IcebergTable = reader.open_table(store)
+    return table
+
 
 _COMMENT = "comment"
 _SNAPSHOT_AGE = "history.expire.max-snapshot-age-ms"

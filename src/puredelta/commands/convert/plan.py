@@ -1,4 +1,17 @@
-"""From a directory to the content of version 0: what will be committed, nothing written yet."""
+"""The plan of a conversion: from a directory to the content of version 0.
+
+Statistics need the table's schema, and the schema needs all footers. So the schema is
+guessed from the first and the last file, which is right for a directory whose files are
+alike or have gained columns over time; only where the guess was wrong are the footers read
+again. Nothing but footers is read, on the driver; what is kept per file is what will be
+committed, and that waits in a temporary file (W-22).
+
+A footer that is encrypted, or that Arrow must not look at (`puredelta.worker.footers`), is left to
+Spark, which has the keys and looks at less: such a file has no statistics, as nothing proves them.
+
+Both are rare: the schema of a Parquet file with an unusual shape, and whether an oddly
+spelled partition value is one. Each costs a small Spark job.
+"""
 
 from __future__ import annotations
 
@@ -7,56 +20,227 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from puredelta.commands.command import Command
-from puredelta.commands.convert.collect import ReadFile, file_uri, found_schemas, read_files
-from puredelta.commands.convert.conversion_plan import ConversionPlan, require_counted
-from puredelta.commands.convert.iceberg_plan import plan_iceberg
-from puredelta.commands.convert.infer import (
-    FileSchemas,
-    require_delta_types,
-    with_partition_columns,
+from puredelta.commands.convert.conversion_plan import (
+    ConversionPlan,
+    ConvertSettings,
+    require_counted,
 )
-from puredelta.commands.convert.listing.catalog_files import list_partition_files, list_table_files
-from puredelta.commands.convert.listing.inferred import infer_partitions, inferred_schema
-from puredelta.commands.convert.listing.parquet_dir import list_data_files, require_files
-from puredelta.commands.convert.listing.partitions import (
+from puredelta.commands.convert.iceberg_plan import plan_iceberg
+from puredelta.commands.convert.listing import (
+    SINK_LOG_DIRECTORY,
+    list_data_files,
+    list_partition_files,
+    list_table_files,
+    require_files,
+)
+from puredelta.commands.convert.partitions import (
     PartitionDirectory,
     PartitionRules,
     PartitionValues,
+    infer_partitions,
+    inferred_schema,
     partition_values,
     read_partitions,
     require_partition_columns,
 )
-from puredelta.commands.convert.listing.sink_log import SINK_LOG_DIRECTORY
-from puredelta.commands.convert.settings import ConvertSettings
-from puredelta.commands.convert.target import ConversionTarget
-from puredelta.commands.convert.with_spark import (
-    cast_texts,
-    read_parquet_schema,
-    require_read_by_spark,
+from puredelta.commands.convert.schema import (
+    FileSchemas,
+    FoundSchema,
+    require_delta_types,
+    with_partition_columns,
 )
+from puredelta.commands.convert.target import ConversionTarget
 from puredelta.commands.definition.new_table import (
     DEFAULTS_PREFIX,
     NewTableProperties,
     plan_new_table,
 )
-from puredelta.commands.running.noted import Note, counted, note_nothing
-from puredelta.errors import ConcurrentWriteException, ErrorCode, InvalidRequestError
-from puredelta.log.footers.file_stats import TableStatistics
-from puredelta.log.footers.known_footers import FooterSummary
+from puredelta.commands.statement.progress import Note, counted, note_nothing
+from puredelta.errors import (
+    ConcurrentWriteException,
+    CorruptTableError,
+    ErrorCode,
+    InvalidRequestError,
+    UnsupportedError,
+)
+from puredelta.log.files.file_stats import TableStatistics
+from puredelta.log.files.known_footers import FooterSummary, KnownFooters
+from puredelta.log.files.parquet_footer import FooterEnd, NoFooterError, map_ends, schema_only
 from puredelta.log.replay.spooled_files import SpooledFiles
 from puredelta.protocol.actions.paths import absolute_uri
 from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.features.properties import ColumnMappingMode
-from puredelta.protocol.schema.types import StructType
+from puredelta.protocol.schema.types import DataType, StructType
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.spark.data_files.shared_files import require_seen
-from puredelta.spark.jvm.entry_format import list_partitions
+from puredelta.spark.jvm.catalog import list_partitions
+from puredelta.spark.jvm.gateway import JVM_ERRORS
+from puredelta.spark.session.data_access import as_glob, require_seen
+from puredelta.spark.session.pyspark_errors import plain_message
+from puredelta.spark.session.types import from_spark, to_spark_type
 from puredelta.store.base import Store, StoredFile
+
+_THREADS = 16
+"""Where storage is slow, as many footers are on their way."""
+
+
+class ReadFile(NamedTuple):
+    """One file and what its footer says."""
+
+    file: StoredFile
+    footer: FooterSummary
+    is_sparks: bool = False
+    """Whether Spark alone reads it: `require_read_by_spark` asks whether it does."""
+
+
+def read_files(
+    store: Store,
+    files: Iterable[StoredFile],
+    statistics: TableStatistics | None,
+    *,
+    ignore_corrupt: bool = False,
+) -> Iterator[ReadFile]:
+    """Yield what the footers of ``files`` say, in their order; statistics, if they are wanted.
+
+    With ``ignore_corrupt`` files without a readable footer are left out (C-32).
+
+    Raises:
+        CorruptTableError: a file that is not Parquet, or damaged; the message names it
+            (DELTA_FAILED_READ_FILE_FOOTER).
+    """
+    known = KnownFooters(statistics)
+
+    def describe(file: StoredFile, end: FooterEnd) -> ReadFile:
+        try:
+            return ReadFile(file, known.describe(end))
+        except NoFooterError as unsound:
+            return ReadFile(file, FooterSummary(schema_only(end, unsound), None), is_sparks=True)
+
+    def recover(file: StoredFile, error: CorruptTableError) -> ReadFile | None:
+        if isinstance(reason := error.__cause__, NoFooterError) and reason.is_encrypted:
+            # Files of which nobody else knows the schema are each a kind of their own.
+            return ReadFile(file, FooterSummary(f"encrypted {file.path}", None), is_sparks=True)
+        if ignore_corrupt:
+            return None
+        raise error
+
+    found: Iterator[ReadFile | None] = map_ends(
+        files,
+        describe,
+        read_end=lambda file, num_bytes: store.read_end(file.path, num_bytes),
+        name=lambda file: file_uri(store, file),
+        threads=_THREADS,
+        recover=recover,
+    )
+    return (file for file in found if file is not None)
+
+
+def found_schemas(store: Store, kinds: Mapping[str, StoredFile]) -> list[FoundSchema]:
+    """Return the kinds of files, given as the first file of each schema text, in their order."""
+    return [FoundSchema(text, file_uri(store, file)) for text, file in kinds.items()]
+
+
+def file_uri(store: Store, file: StoredFile) -> str:
+    """Return the decoded URI of a file: what messages show and Spark takes."""
+    return f"{store.root_uri}/{file.path}"
+
+
+_FOOTER = "FOOTER"
+"""In Spark's error class of a file whose footer it cannot read."""
+_CRYPTO = "rypto"
+"""In the names of Parquet's classes for encryption, and of what they throw."""
+_NEW_TEXT = "Write the file again with that column as text, a number or a timestamp."
+_NEW_DECIMAL = "Write the file again with at most 38 digits, or with that column as text."
+_WAYS_OUT = {
+    "NANOS": (
+        "Timestamps of nanoseconds are what pandas writes: write the file again with microseconds "
+        "(pandas and pyarrow: coerce_timestamps='us'), or set "
+        "spark.sql.legacy.parquet.nanosAsLong to true to have them as BIGINT."
+    ),
+    "FLOAT16": "Write the file again with that column as a 32-bit float.",
+    "TIME": _NEW_TEXT,
+    "DECIMAL": _NEW_DECIMAL,
+    "precision": _NEW_DECIMAL,
+    "INTERVAL": _NEW_TEXT,
+}
+"""What of Spark's reason tells, and what to do."""
+
+
+def read_parquet_schema(spark: SparkSession, uri: str) -> StructType:
+    """Return the schema Spark gives to one Parquet file; reads its footer in one job.
+
+    Raises:
+        UnsupportedError: Spark cannot read the file's types (PARQUET_TYPE_ILLEGAL).
+    """
+    try:
+        return from_spark(spark.read.parquet(as_glob(uri)).schema)
+    except PySparkException as refused:
+        if _FOOTER in str(refused):
+            raise _unreadable(uri, refused) from refused
+        reason = plain_message(refused)
+        raise UnsupportedError(
+            f"Spark cannot read the schema of the file {uri}, so it cannot be part of a table: "
+            f"{reason} {_way_out(reason)}",
+            code=ErrorCode.PARQUET_TYPE_ILLEGAL,
+            file=uri,
+        ) from refused
+    except JVM_ERRORS as refused:
+        raise _unreadable(uri, refused) from refused
+
+
+def require_read_by_spark(spark: SparkSession, uri: str) -> None:
+    """Let Spark read a row of a Parquet file that Arrow does not read; runs one job.
+
+    Raises:
+        CorruptTableError: Spark does not read it either (DELTA_FAILED_READ_FILE_FOOTER).
+    """
+    try:
+        spark.read.parquet(as_glob(uri)).limit(1).collect()
+    except JVM_ERRORS as refused:
+        raise _unreadable(uri, refused) from refused
+
+
+def _unreadable(uri: str, refused: Exception) -> CorruptTableError:
+    reason = next((line for line in str(refused).splitlines() if _CRYPTO in line), "")
+    what = "It is damaged: remove it, or write it once more."
+    if reason:
+        what = (
+            "It is encrypted, and this session has not its keys: set "
+            "spark.hadoop.parquet.crypto.factory.class and what the factory needs to reach the "
+            "keys, then convert."
+        )
+    return CorruptTableError(
+        f"Could not read footer for file: {uri}. Neither Arrow nor Spark reads it. {what}",
+        code=ErrorCode.FAILED_READ_FILE_FOOTER,
+        file=uri,
+    )
+
+
+def _way_out(reason: str) -> str:
+    """Return what a user can do about a type of Parquet that Spark does not read."""
+    found = (way for mark, way in _WAYS_OUT.items() if mark in reason)
+    return next(found, "Write the file again with types that Spark reads, or move it elsewhere.")
+
+
+def cast_texts(
+    spark: SparkSession, data_type: DataType, texts: Sequence[str]
+) -> Mapping[str, str | None]:
+    """Cast each text to a type and back to text; ``None`` where it is no value of the type.
+
+    The cast is ``try_cast``: blanks around a number, ``yes`` for true and ``2024-1-1`` are
+    understood. Timestamps come back in the session's time zone. Runs one job.
+    """
+    target = to_spark_type(data_type)
+    given = spark.createDataFrame([(text,) for text in texts], "text string")
+    cast = F.col("text").try_cast(target).cast("string")
+    return {row[0]: row[1] for row in given.select("text", cast).collect()}
+
 
 logger = logging.getLogger(__name__)
 

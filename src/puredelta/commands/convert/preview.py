@@ -15,14 +15,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from puredelta.commands.command import command_on
-from puredelta.commands.convert.conversion_plan import ConversionPlan
-from puredelta.commands.convert.listing.inferred import InferredColumn, infer_partitions
+from puredelta.commands.convert.conversion_plan import ConversionPlan, ConvertSettings
+from puredelta.commands.convert.partitions import InferredColumn, infer_partitions
 from puredelta.commands.convert.plan import (
     inferred_target,
     list_files,
     plan_conversion,
 )
-from puredelta.commands.convert.settings import ConvertSettings
 from puredelta.commands.convert.target import AlreadyDelta, ConversionTarget, find_target
 from puredelta.errors import DeltaError
 from puredelta.log.replay.table_log import TableLog
@@ -40,8 +39,8 @@ from puredelta.protocol.schema.types import (
 from puredelta.protocol.table.partitioning import Partitioning
 from puredelta.protocol.table.stats import LeafPath, indexed_leaves
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.spark.session.open_log import open_log
 from puredelta.spark.session.session import SessionInfo
+from puredelta.spark.session.storage import open_log
 from puredelta.store.base import StoredFile
 
 _NOT_INDEXED = "beyond the columns that the table's properties ask statistics of"

@@ -1,4 +1,7 @@
-"""What a conversion works on: a directory, or a table of the session catalog.
+"""The target of a conversion: a directory or a table of the session catalog.
+
+Nothing is looked up here: neither storage nor a catalog. Refusals carry delta-spark's
+classes and texts (E-02).
 
 Of a table the catalog says where it is, which columns it has and how it is partitioned; the
 files say the rest. Nothing is changed here.
@@ -6,23 +9,17 @@ files say the rest. Nothing is changed here.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 from typing_extensions import assert_never
 
-from puredelta.commands.convert.iceberg.content import IcebergTable
-from puredelta.commands.convert.iceberg.optional import open_iceberg
-from puredelta.commands.convert.listing.inferred import INFER
-from puredelta.commands.convert.source import (
-    CatalogName,
-    DeltaDirectory,
-    IcebergLocation,
-    ParquetDirectory,
-    parse_source,
-)
+from puredelta.commands.convert.iceberg_plan import IcebergTable, open_iceberg
+from puredelta.commands.convert.partitions import INFER
 from puredelta.commands.definition.columns import stored_columns
 from puredelta.errors import (
     DeltaError,
@@ -37,12 +34,126 @@ from puredelta.protocol.schema.schema_json import simple_string
 from puredelta.protocol.schema.types import StructField, StructType
 from puredelta.protocol.table.table_config import CHAR_VARCHAR
 from puredelta.spark.catalog.catalog_entries import entry_name, is_taken
-from puredelta.spark.jvm.entry_format import StoredEntry, read_entry
-from puredelta.spark.jvm.session_catalog import SESSION_CATALOG
-from puredelta.spark.session.formats import FORMAT
-from puredelta.spark.session.identifiers import quote_name
-from puredelta.spark.session.open_log import open_log
+from puredelta.spark.jvm.catalog import SESSION_CATALOG, StoredEntry, read_entry
+from puredelta.spark.session.names import FORMAT, quote_name
 from puredelta.spark.session.session import is_connect
+from puredelta.spark.session.storage import open_log
+
+_PART = r"(?:`((?:[^`]|``)+)`|(\w+))"
+_IDENTIFIER = re.compile(rf"\s*{_PART}(?:\s*\.\s*{_PART})*\s*", re.ASCII)
+_PARTS = re.compile(_PART, re.ASCII)
+
+# As Hadoop's Path.isAbsolute: what follows an optional scheme and host begins with a slash.
+_ABSOLUTE = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?/")
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetDirectory:
+    """``parquet.`<location>` ``: a directory of Parquet files."""
+
+    location: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaDirectory:
+    """``delta.`<location>` ``: said to be a Delta table already (C-05)."""
+
+    location: str
+
+
+@dataclass(frozen=True, slots=True)
+class IcebergLocation:
+    """``iceberg.`<location>` ``: the root of an Iceberg table, or one of its metadata files."""
+
+    location: str
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogName:
+    """A table of the catalog, by the parts of its name (C-02)."""
+
+    parts: tuple[str, ...]
+
+
+ConvertSource: TypeAlias = ParquetDirectory | DeltaDirectory | IcebergLocation | CatalogName
+
+_FORMATS = ("parquet", "delta", "iceberg")
+
+
+def parse_source(identifier: str) -> ConvertSource:
+    """Take an identifier apart and refuse what cannot be converted.
+
+    Paths are absolute, plain or URIs; the format's name may be in any case (C-01, C-05).
+
+    >>> parse_source("parquet.`/data/events`")
+    ParquetDirectory(location='/data/events')
+
+    >>> parse_source("sales.events")
+    CatalogName(parts=('sales', 'events'))
+
+    Raises:
+        InvalidRequestError: not an identifier, a path without its format
+            (DELTA_MISSING_PROVIDER_FOR_CONVERT), or a format that is not Parquet
+            (DELTA_CONVERT_NON_PARQUET_TABLE).
+    """
+    if _IDENTIFIER.fullmatch(identifier) is None:
+        raise _no_identifier(identifier)
+    parts = tuple(
+        plain or quoted.replace("``", "`") for quoted, plain in _PARTS.findall(identifier)
+    )
+    if len(parts) == 1 and _ABSOLUTE.match(parts[0]):
+        raise _missing_provider(parts[0])
+    if len(parts) != 2 or not _ABSOLUTE.match(parts[1]):  # noqa: PLR2004
+        _require_absolute(parts)
+        return CatalogName(parts)
+    provider, name = parts
+    match provider.lower():
+        case "parquet":
+            return ParquetDirectory(name)
+        case "delta":
+            return DeltaDirectory(name)
+        case "iceberg":
+            return IcebergLocation(name)
+        case other:
+            raise InvalidRequestError(
+                "CONVERT TO DELTA only supports parquet tables, but you are trying to convert a "
+                f"{other} source: `{provider}`.`{name}`",
+                code=ErrorCode.CONVERT_NON_PARQUET_TABLE,
+                source_name=other,
+                table=f"`{provider}`.`{name}`",
+            )
+
+
+def _require_absolute(parts: tuple[str, ...]) -> None:
+    """Refuse what can only be a path, and is relative: nobody knows to what."""
+    match parts:
+        case (provider, path) if provider.lower() in _FORMATS and "/" in path:
+            raise InvalidRequestError(
+                f"Path does not exist: {path}. The path of {provider}.`{path}` must be absolute.",
+                code=ErrorCode.PATH_NOT_FOUND,
+                path=path,
+            )
+
+
+def _no_identifier(text: str) -> DeltaError:
+    if _ABSOLUTE.match(text.strip()):
+        return _missing_provider(text.strip())
+    return InvalidRequestError(
+        f"{text!r} is not the name of a table. Name a table of the catalog, or a Parquet directory "
+        "as parquet.`/path`, with backticks around the path.",
+        code=ErrorCode.PARSE_SYNTAX_ERROR,
+        identifier=text,
+    )
+
+
+def _missing_provider(name: str) -> DeltaError:
+    return InvalidRequestError(
+        "CONVERT TO DELTA only supports parquet tables. Please rewrite your target as "
+        f"parquet.`{name}` if it's a parquet directory.",
+        code=ErrorCode.MISSING_PROVIDER_FOR_CONVERT,
+        path=name,
+    )
+
 
 EXISTS_DEFAULT = "EXISTS_DEFAULT"
 """What a row has in a column that was added after its file was written, in Spark's own tables."""

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from puredelta.commands.command import engine_info
 from puredelta.commands.convert.entry import ENTRY_TAG
-from puredelta.commands.convert.source import CatalogName, parse_source
+from puredelta.commands.convert.target import CatalogName, parse_source
 from puredelta.errors import (
     CatalogError,
     ConcurrentWriteException,
@@ -36,12 +36,11 @@ from puredelta.protocol.actions.log_paths import (
 )
 from puredelta.protocol.features.protocol_versions import supported_features
 from puredelta.spark.catalog.catalog_entries import EntryName, entry_name, is_taken
-from puredelta.spark.jvm.classes import JVM_ERRORS
-from puredelta.spark.jvm.entry_format import StoredEntry, read_entry, restore_format
-from puredelta.spark.session.formats import FORMAT
-from puredelta.spark.session.identifiers import parse_name, quote_name
-from puredelta.spark.session.open_log import open_log
+from puredelta.spark.jvm.catalog import StoredEntry, read_entry, restore_format
+from puredelta.spark.jvm.gateway import JVM_ERRORS
+from puredelta.spark.session.names import FORMAT, parse_name, quote_name
 from puredelta.spark.session.session import SessionInfo
+from puredelta.spark.session.storage import open_log
 from puredelta.store.base import PutOutcome
 
 _FENCE = "puredelta.undoConvert"

@@ -23,7 +23,7 @@ from puredelta.protocol.schema.types import BINARY, BOOLEAN, DataType, DecimalTy
 from puredelta.protocol.table.stats import LeafPath, indexed_columns
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.scan.scan import scan
-from puredelta.spark.session.helper_columns import FILE_ORDINAL
+from puredelta.spark.session.names import FILE_ORDINAL
 from puredelta.spark.session.types import to_spark_type
 
 _WITHOUT_BOUNDS = (BINARY, BOOLEAN, PrimitiveType("void"))

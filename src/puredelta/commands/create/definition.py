@@ -33,7 +33,7 @@ from puredelta.protocol.table.clustering import (
 )
 from puredelta.protocol.table.schema_checks import require_no_duplicates, resolve_partition_columns
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.spark.resolve.column_expressions import (
+from puredelta.spark.resolve.sql_text import (
     Fault,
     check_expression,
     require_valid_default,

@@ -1,1 +1,1 @@
-"""What a table is by its definition: the columns, properties and protocol that commands give it."""
+"""Definitions of tables: the columns, properties and protocol that commands give them."""

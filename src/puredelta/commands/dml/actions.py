@@ -7,21 +7,21 @@ from dataclasses import dataclass, field
 
 from puredelta.commands.command import Command
 from puredelta.commands.definition.columns import identity_tags
-from puredelta.commands.dml.decide.decide import Decision
+from puredelta.commands.dml.decide import Decision
 from puredelta.commands.dml.metrics import (
     FileCounts,
     count_files,
     operation_metrics,
     skipping_metrics,
 )
-from puredelta.commands.dml.new_rows.identities import with_generated_identities
-from puredelta.commands.dml.prune.plan import SearchPlan
-from puredelta.commands.dml.resolve.statement import StatementKind
-from puredelta.commands.dml.source.context import StatementContext
+from puredelta.commands.dml.new_rows import with_generated_identities
+from puredelta.commands.dml.resolve.resolved_statement import StatementKind
+from puredelta.commands.dml.search_plan import SearchPlan
+from puredelta.commands.dml.source import StatementContext
 from puredelta.commands.dml.verify import RowCounts
 from puredelta.commands.dml.write import WrittenFiles
 from puredelta.commands.finish import finish
-from puredelta.commands.running.stages import PhaseTimes, StageTimer
+from puredelta.commands.statement.stages import PhaseTimes, StageTimer
 from puredelta.log.commit.commit_request import CommitRequest, changed_definition
 from puredelta.log.commit.row_ids import PRESERVED_TAG
 from puredelta.protocol.table.partitioning import Partitioning

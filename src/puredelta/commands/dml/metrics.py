@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from typing_extensions import assert_never
 
-from puredelta.commands.dml.resolve.statement import StatementKind
+from puredelta.commands.dml.resolve.resolved_statement import StatementKind
 from puredelta.commands.dml.verify import RowCounts
-from puredelta.commands.running.stages import PhaseTimes
+from puredelta.commands.statement.stages import PhaseTimes
 from puredelta.log.files.file_table import FileTable
 from puredelta.protocol.actions.actions import Action, Add, AddChangeFile, Remove
 from puredelta.protocol.table.partitioning import Partitioning

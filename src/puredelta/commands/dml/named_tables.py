@@ -13,14 +13,15 @@ from typing import TypeAlias
 
 from pyspark.sql import SparkSession
 
-from puredelta.commands.dml.spec.merge import (
+from puredelta.commands.dml.spec import (
     Assignments,
     Delete,
     Expression,
     MergeSpec,
+    RowSpec,
     Star,
+    UpdateSpec,
 )
-from puredelta.commands.dml.spec.update_delete import RowSpec, UpdateSpec
 from puredelta.spark.catalog.relation_cache import cached_relations, named_relations
 from puredelta.spark.session.session import is_connect
 

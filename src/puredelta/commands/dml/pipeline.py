@@ -8,22 +8,20 @@ from __future__ import annotations
 
 from functools import partial
 
-from puredelta.commands.cleanup import discarded_on_failure
 from puredelta.commands.command import Command
 from puredelta.commands.dml.actions import Outcome, commit, prepare_commit
-from puredelta.commands.dml.decide.decide import decide
-from puredelta.commands.dml.new_rows.new_rows import new_rows
-from puredelta.commands.dml.options import DEFAULTS, ExecutionOptions
-from puredelta.commands.dml.prune.prune import prune
-from puredelta.commands.dml.rerun import until_committed
+from puredelta.commands.dml.decide import decide
+from puredelta.commands.dml.new_rows import new_rows
+from puredelta.commands.dml.prune import prune
 from puredelta.commands.dml.resolve.resolve import resolve
-from puredelta.commands.dml.search.search import search
-from puredelta.commands.dml.source.context import StatementContext
-from puredelta.commands.dml.source.stage import source_in_use, stage_source
-from puredelta.commands.dml.spec.statement import InputRows, StatementSpec, ask
+from puredelta.commands.dml.retry import DEFAULTS, ExecutionOptions, until_committed
+from puredelta.commands.dml.search import search
+from puredelta.commands.dml.source import StatementContext, source_in_use, stage_source
+from puredelta.commands.dml.spec import InputRows, StatementSpec, ask
 from puredelta.commands.dml.verify import verify
 from puredelta.commands.dml.write import write
-from puredelta.commands.running.stages import StageTimer
+from puredelta.commands.finish import discarded_on_failure
+from puredelta.commands.statement.stages import StageTimer
 
 
 def execute(

@@ -14,12 +14,12 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from puredelta.commands.dml.prune.rules import by_source_predicate
-from puredelta.commands.dml.prune.whole_files import decides_by_file, matching_files
+from puredelta.commands.dml.prune import decides_by_file, matching_files
 from puredelta.commands.dml.resolve.partition_condition import resolve_partition_condition
-from puredelta.commands.dml.resolve.statement import ResolvedCondition, ResolvedStatement
+from puredelta.commands.dml.resolve.resolved_statement import ResolvedCondition, ResolvedStatement
 from puredelta.commands.dml.resolve.update_delete import resolve_rows
-from puredelta.commands.dml.spec.update_delete import DeleteSpec
+from puredelta.commands.dml.search_plan import by_source_predicate
+from puredelta.commands.dml.spec import DeleteSpec
 from puredelta.errors import CorruptTableError, ErrorCode
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.replay.snapshot import Snapshot

@@ -8,16 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from puredelta.commands.dml.decide.decide import Decision
-from puredelta.commands.dml.decide.row_plan import RowPlan
-from puredelta.commands.dml.prune.plan import Search, SearchPlan
-from puredelta.commands.dml.resolve.statement import (
+from puredelta.commands.dml.decide import Decision, RowPlan
+from puredelta.commands.dml.resolve.resolved_statement import (
     MatchedClause,
     NotMatchedBySourceClause,
     ResolvedDelete,
     ResolvedUpdate,
 )
-from puredelta.commands.dml.source.context import StatementContext
+from puredelta.commands.dml.search_plan import Search, SearchPlan
+from puredelta.commands.dml.source import StatementContext
 from puredelta.commands.dml.write import WrittenFiles
 from puredelta.errors import DeltaError, ErrorCode
 from puredelta.log.files.row_counts import RowChanges, count_file_rows, require_row_counts

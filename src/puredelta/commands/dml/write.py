@@ -14,13 +14,13 @@ from functools import partial
 import numpy as np
 from pyspark.sql import DataFrame
 
-from puredelta.commands.cleanup import remove_quietly
-from puredelta.commands.dml.decide.decide import Decision
-from puredelta.commands.dml.new_rows.new_rows import NewRows
-from puredelta.commands.dml.prune.plan import reads_little
-from puredelta.commands.dml.source.context import StatementContext
+from puredelta.commands.dml.decide import Decision
+from puredelta.commands.dml.new_rows import NewRows
+from puredelta.commands.dml.search_plan import reads_little
+from puredelta.commands.dml.source import StatementContext
 from puredelta.commands.file_options import file_options
-from puredelta.log.vectors.write import (
+from puredelta.commands.finish import remove_quietly
+from puredelta.log.files.deletion_vectors import (
     DeletionVectorUpdate,
     WrittenVectors,
     discard_vectors,
@@ -30,15 +30,19 @@ from puredelta.protocol.actions.actions import Add
 from puredelta.protocol.table.stats import without_statistics
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.quantities import counted
+from puredelta.spark.offload.rewrite import (
+    ArrowRewriter,
+    RewriteOrder,
+    Rewriter,
+    Rewritten,
+    SparkRewriter,
+)
 from puredelta.spark.offload.source_copy import COPY_CODECS, plan_copy
 from puredelta.spark.offload.write_job import Planned, write_alone, write_both
-from puredelta.spark.rewrite.arrow_rewriter import ArrowRewriter
-from puredelta.spark.rewrite.contract import RewriteOrder, Rewriter, Rewritten
-from puredelta.spark.rewrite.spark_rewriter import SparkRewriter
 from puredelta.spark.session.concurrent_jobs import run_concurrently
-from puredelta.spark.session.fallback import NotApplicable
-from puredelta.spark.session.helper_columns import ROW_ID
-from puredelta.spark.write.file_options import FileOptions
+from puredelta.spark.session.names import ROW_ID
+from puredelta.spark.session.session import NotApplicable
+from puredelta.spark.write.parquet_job import FileOptions
 from puredelta.spark.write.writer import JobOptions, write_rows
 from puredelta.spark.write.written_files import WriteResult, discard
 

@@ -24,7 +24,7 @@ from puredelta.protocol.schema.traversal import shape
 from puredelta.protocol.schema.types import StructType
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.scan.scan import scan_parquet
-from puredelta.spark.session.helper_columns import FILE_ORDINAL, ROW_INDEX, source_column_name
+from puredelta.spark.session.names import FILE_ORDINAL, ROW_INDEX, source_column_name
 from puredelta.spark.session.types import (
     from_spark,
     from_spark_type,
@@ -34,7 +34,7 @@ from puredelta.spark.session.types import (
     without_table_metadata,
 )
 from puredelta.spark.source.staging import StagedRows, stage_rows
-from puredelta.spark.values.filled_columns import default_value, generated_value, identity_value
+from puredelta.spark.values.inserted_rows import default_value, generated_value, identity_value
 from puredelta.store.base import Store
 
 

@@ -22,7 +22,7 @@ from puredelta.commands.write.write_table import WriteRequest, write_table
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import SetTransaction
-from puredelta.spark.session.identifiers import quote
+from puredelta.spark.session.names import quote
 
 logger = logging.getLogger(__name__)
 

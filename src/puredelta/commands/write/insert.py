@@ -28,7 +28,7 @@ from puredelta.protocol.schema.types import (
     StructType,
 )
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.spark.session.identifiers import display_name
+from puredelta.spark.session.names import display_name
 from puredelta.spark.session.types import quoted_text, to_spark, to_spark_type
 from puredelta.spark.values.inserted_rows import stored_as
 

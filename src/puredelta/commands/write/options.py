@@ -9,8 +9,13 @@ from enum import Enum
 from pyspark.sql import SparkSession
 
 from puredelta.commands.definition.schema_change import SchemaChange
-from puredelta.commands.file_options import CODEC, FILE_ROWS, parse_rows
-from puredelta.commands.settings import CommitSettings, set_transaction_of
+from puredelta.commands.file_options import (
+    CODEC,
+    FILE_ROWS,
+    CommitSettings,
+    parse_rows,
+    set_transaction_of,
+)
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.spark.session.delta_conf import (
     AUTO_MERGE,

@@ -1,4 +1,4 @@
-"""A write that has been decided: one Spark job, one commit.
+"""A planned write: one Spark job, one commit, and its report.
 
 The job writes files that no version names yet, the commit makes them part of the table. If
 anything fails before the commit has landed, the files are removed and the table is as before.
@@ -13,39 +13,99 @@ from functools import partial
 
 from pyspark.sql import DataFrame
 
-from puredelta.commands.cleanup import discarded_on_failure
 from puredelta.commands.command import Command
-from puredelta.commands.compaction.auto import AUTO_COMPACTION
+from puredelta.commands.compaction import AUTO_COMPACTION
 from puredelta.commands.definition.columns import identity_tags
+from puredelta.commands.dml.execute import replace_rows
 from puredelta.commands.dml.replaced_rows import (
     only_where,
     partition_predicate,
     partitions_of,
     resolve_replaced,
 )
-from puredelta.commands.dml.run.replace_where import replace_rows
-from puredelta.commands.dml.spec.replace_where import ReplaceSpec
+from puredelta.commands.dml.spec import ReplaceSpec
 from puredelta.commands.file_options import file_options
-from puredelta.commands.finish import finish
-from puredelta.commands.report.report import Report
-from puredelta.commands.running.statement import running_statement
+from puredelta.commands.finish import discarded_on_failure, finish
+from puredelta.commands.statement.parts import (
+    FileAction,
+    FileTotals,
+    ReportState,
+    RowTotals,
+    StageTime,
+    first_file_decisions,
+)
+from puredelta.commands.statement.report import Report
+from puredelta.commands.statement.running import running_statement
 from puredelta.commands.write.complete_rows import checked_rows, complete_rows
 from puredelta.commands.write.options import SaveMode, WriteOptions
-from puredelta.commands.write.written_report import NO_FILES, WrittenFacts, written_report
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.commit.commit_request import CommitRequest, IfCreated, changed_definition
-from puredelta.log.files.file_table import FileTable
-from puredelta.log.files.tombstones import remove_file
+from puredelta.log.files.file_table import FileTable, remove_file
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.actions.actions import Add, DomainMetadata, Remove
-from puredelta.protocol.actions.operations import Operation
-from puredelta.protocol.actions.table_operations import STREAMING_UPDATE
+from puredelta.protocol.actions.operations import STREAMING_UPDATE, Operation
 from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.table.stats import without_statistics
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session.delta_conf import STATS_COLLECT
 from puredelta.spark.write.writer import JobOptions, write_rows
 from puredelta.spark.write.written_files import WriteResult, discard
+
+REPLACED = "its rows are replaced"
+NO_FILES = FileTable.of(())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenFacts:
+    """What a write knows of itself when it has ended."""
+
+    operation: str
+    """As the history has it: ``WRITE``, ``CREATE TABLE AS SELECT``, ..."""
+    table: str
+    read_version: int | None
+    version: int | None = None
+    num_rows: int = 0
+    num_files: int = 0
+    size_bytes: int = 0
+    replaced: FileTable = NO_FILES
+    write_seconds: float = 0.0
+    commit_seconds: float = 0.0
+
+
+def written_report(facts: WrittenFacts, *, jobs_run: int | None) -> Report:
+    """Return what a write of rows did; without a version it did nothing."""
+    goes = facts.replaced
+    decisions = first_file_decisions(goes, FileAction.REMOVE, REPLACED)
+    files, rows = facts.num_files, facts.num_rows
+    return Report(
+        statement=facts.operation,
+        table=facts.table,
+        state=ReportState.EXECUTED,
+        read_version=facts.read_version,
+        committed_version=facts.version,
+        rows=RowTotals(inserted=rows, deleted=goes.num_records()),
+        files=FileTotals(
+            added=files,
+            added_bytes=facts.size_bytes,
+            removed=len(goes),
+            removed_bytes=goes.total_size_bytes,
+        ),
+        decisions=decisions,
+        decisions_left_out=len(goes) - len(decisions),
+        jobs_run=jobs_run,
+        stages=(
+            StageTime(
+                name="write", seconds=facts.write_seconds, outcome=f"{rows} rows in {files} files"
+            ),
+            StageTime(
+                name="commit",
+                seconds=facts.commit_seconds,
+                outcome="nothing to commit"
+                if facts.version is None
+                else f"version {facts.version}",
+            ),
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

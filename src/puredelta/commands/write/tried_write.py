@@ -5,23 +5,27 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from puredelta.commands.dml.explain.explain import dry_run_statement
-from puredelta.commands.dml.explain.preview import preview_statement
+from puredelta.commands.dml.execute import replaced_input
+from puredelta.commands.dml.explain import dry_run_statement
+from puredelta.commands.dml.preview import preview_statement
 from puredelta.commands.dml.replaced_rows import resolve_replaced
-from puredelta.commands.dml.run.replace_where import replaced_input
-from puredelta.commands.report.maintenance import first_file_decisions
-from puredelta.commands.report.parts import (
+from puredelta.commands.statement.parts import (
     FileAction,
     FileTotals,
     JobCount,
     ReportState,
     RowTotals,
+    first_file_decisions,
 )
-from puredelta.commands.report.report import Report
+from puredelta.commands.statement.report import Report
 from puredelta.commands.write.complete_rows import complete_rows
-from puredelta.commands.write.planned_write import PlannedWrite, write_capability
+from puredelta.commands.write.planned_write import (
+    NO_FILES,
+    REPLACED,
+    PlannedWrite,
+    write_capability,
+)
 from puredelta.commands.write.write_table import WriteRequest, plan_write
-from puredelta.commands.write.written_report import NO_FILES, REPLACED
 from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.replay.table_log import TableLog

@@ -37,7 +37,7 @@ from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.operations import Operation, WriteMode, write
 from puredelta.protocol.schema.types import StructType
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.spark.session.helper_columns import require_no_helper_names
+from puredelta.spark.session.names import require_no_helper_names
 from puredelta.spark.session.types import from_spark, struct_as_nullable, without_table_metadata
 
 __all__ = ["WriteOutcome", "WriteRequest", "columns_of", "write_table"]

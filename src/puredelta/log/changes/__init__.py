@@ -1,1 +1,1 @@
-"""What commits changed: the change data feed and streams."""
+"""Changes that commits made: the change data feed, streams, and their log of schemas."""

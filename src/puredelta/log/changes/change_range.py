@@ -19,7 +19,7 @@ from puredelta.log.replay.segment import LogListing
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.actions.actions import Metadata
 from puredelta.protocol.features.properties import TableProperties
-from puredelta.protocol.table.read_compatibility import TableShape, can_read
+from puredelta.protocol.table.schema_changes import TableShape, can_read
 from puredelta.store.base import Store
 
 

@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 from typing_extensions import assert_never
 
 from puredelta.errors import CorruptTableError, ErrorCode
+from puredelta.log.files.deletion_vectors import read_vector
 from puredelta.log.replay.snapshot import Snapshot
-from puredelta.log.vectors.read import read_vector
 from puredelta.protocol.actions.actions import Add, DeletionVectorDescriptor
 from puredelta.protocol.actions.deletion_vector import RowIndexes
 from puredelta.protocol.actions.paths import absolute_uri

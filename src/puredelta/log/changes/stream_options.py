@@ -7,13 +7,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
-from puredelta.log.changes.stream_changes import ChangeStream
-from puredelta.log.changes.stream_files import RowStream, StreamRules
-from puredelta.log.changes.stream_limits import ReadLimits
-from puredelta.log.changes.stream_log import Streamed, StreamSettings
+from puredelta.log.changes.schema_log import ALWAYS, OPTIONS
+from puredelta.log.changes.stream import (
+    ChangeStream,
+    RowStream,
+    Streamed,
+    StreamRules,
+    StreamSettings,
+)
+from puredelta.log.changes.stream_offsets import ReadLimits, StreamStart
 from puredelta.log.changes.stream_schema import StreamedTable
-from puredelta.log.changes.stream_start import StreamStart
-from puredelta.log.tracking.allowed_changes import ALWAYS, OPTIONS
 
 _SIZE = re.compile(r"\s*([0-9]+)\s*([a-z]*)\s*", re.IGNORECASE)
 _UNITS = {"": 0, "b": 0, "k": 10, "m": 20, "g": 30, "t": 40, "p": 50}

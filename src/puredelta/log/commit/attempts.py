@@ -1,4 +1,16 @@
-"""The attempts of a commit: one version after the other, until one is free or a conflict is found.
+"""Attempts of a commit: version after version, until one is free or a conflict is found.
+
+A commit is the creation of one file (section "Delta Log Entries", X-01). The store promises that
+at most one caller creates it. It does not promise that this caller learns of it: a store that
+retries by itself may report "already exists" for its own file, and after every failure the answer
+may be lost, or something was refused after the file was there. All of these are settled by reading
+back whose ``txnId`` is in the file (X-10).
+
+This module knows nothing of conflicts, and of the content of a commit only that id.
+
+Between the reading and the commit of a long job somebody may drop a table and make another one at
+its place. A commit onto the version that was read would then leave a gap in the other table's log,
+which nobody can read any more, or put rows of one schema into a table of another.
 
 Each attempt builds the content for its version and tries to create the commit file. Where
 another writer was faster, the staged commit is checked against every winning commit and
@@ -7,10 +19,12 @@ bound to the version after the last. The command itself is never run again (X-09
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TypeAlias
 
-from puredelta.errors import CommitUnknownError, ErrorCode, InvalidRequestError
-from puredelta.log.commit.commit import Created, LostRace, create_version
+from puredelta.errors import CommitUnknownError, CorruptTableError, ErrorCode, InvalidRequestError
 from puredelta.log.commit.commit_checks import require_spoolable, require_valid_actions
 from puredelta.log.commit.commit_content import (
     NO_VERSION,
@@ -20,7 +34,7 @@ from puredelta.log.commit.commit_content import (
     encode_commit,
     next_config,
 )
-from puredelta.log.commit.commit_request import Committed, IfCreated
+from puredelta.log.commit.commit_request import Committed, Environment, IfCreated, Phase, ReadSet
 from puredelta.log.commit.conflict_errors import (
     conflict_error,
     creation_conflict,
@@ -28,20 +42,147 @@ from puredelta.log.commit.conflict_errors import (
     replaced,
     retries_exceeded,
 )
-from puredelta.log.commit.conflicts import find_conflicts
-from puredelta.log.commit.environment import Environment, Phase
-from puredelta.log.commit.read_set import ReadSet
+from puredelta.log.commit.conflicts import WinningCommit, find_conflicts
 from puredelta.log.commit.row_reconciliation import reconcile_rows, with_unions
-from puredelta.log.commit.winning_commit import WinningCommit
-from puredelta.log.replay.same_table import REMOVED, version_instead
+from puredelta.log.files.deletion_vectors import discard_vectors, read_vector
+from puredelta.log.replay.segment import list_log
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
-from puredelta.log.vectors.read import read_vector
-from puredelta.log.vectors.write import discard_vectors
-from puredelta.protocol.actions.actions import DeletionVectorDescriptor
+from puredelta.protocol.actions.action_json import parse_action
+from puredelta.protocol.actions.actions import CommitInfo, DeletionVectorDescriptor
 from puredelta.protocol.actions.deletion_vector import RowIndexes
+from puredelta.protocol.actions.log_paths import commit_name, log_path
 from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.table.table_config import TableConfig
+from puredelta.store.base import PutOutcome, Store, UnknownOutcomeError, put_parts_if_absent
+
+READS_TO_SETTLE_MAX = 3
+"""How often an unanswered commit is read back before its outcome counts as unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """Our commit is on disk as this version."""
+
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class LostRace:
+    """Another writer owns the version; nothing of our commit is on disk."""
+
+    version: int
+
+
+CommitOutcome: TypeAlias = Created | LostRace
+
+
+def create_version(
+    store: Store, version: int, content: bytes, *, txn_id: str, more: Iterable[bytes] | None = None
+) -> CommitOutcome:
+    """Create the commit file of ``version`` unless another writer has.
+
+    ``content`` holds a ``commitInfo`` with ``txn_id``; ``more`` follows it, part by part. An
+    exception other than `CommitUnknownError` means that nothing was written: a store may lose the
+    answer to a put, but a put it has reported as failed and does not show must never appear later,
+    unless it said so (`UnknownOutcomeError`).
+
+    Raises:
+        CommitUnknownError: the store took the commit and cannot be read
+            (DELTA_COMMIT_STATE_UNKNOWN); files the commit refers to must be left alone.
+    """
+    path = log_path(commit_name(version))
+    try:
+        if more is None:
+            put = store.put_if_absent(path, content)
+        else:
+            put = put_parts_if_absent(store, path, itertools.chain((content,), more))
+    except OSError as failure:
+        return _settle(store, path, version, txn_id, failure)
+    match put:
+        case PutOutcome.CREATED:
+            return Created(version)
+        case PutOutcome.ALREADY_EXISTS:
+            return _settle(store, path, version, txn_id, None)
+
+
+def find_txn_id(content: bytes) -> str | None:
+    """Return the ``txnId`` of a commit file, if its writer left one.
+
+    Every line is searched for the provenance: this library and delta-spark write it first, but
+    only in-commit timestamps make that a rule.
+    """
+    for line in content.split(b"\n"):
+        if b'"commitInfo"' in line:
+            try:
+                action = parse_action(line)
+            except CorruptTableError:
+                return None
+            if isinstance(action, CommitInfo):
+                return action.txn_id
+    return None
+
+
+def _settle(
+    store: Store, path: str, version: int, txn_id: str, failure: OSError | None
+) -> CommitOutcome:
+    problem = failure
+    for _ in range(READS_TO_SETTLE_MAX):
+        try:
+            content = store.read(path)
+        except FileNotFoundError as missing:  # noqa: PERF203 - a handful of tries
+            if isinstance(failure, UnknownOutcomeError):
+                continue  # what is not there now may come yet
+            if failure is not None:
+                raise failure from None
+            problem = missing
+        except OSError as unreadable:
+            problem = unreadable
+        else:
+            ours = find_txn_id(content) == txn_id
+            return Created(version) if ours else LostRace(version)
+    raise CommitUnknownError(
+        f"The commit of version {version} to {store.root_uri} may or may not have landed: the "
+        f"store did not say, and {path} could not be read back in {READS_TO_SETTLE_MAX} tries. "
+        f"Look for txnId {txn_id} in that file: if it is there the commit is done, otherwise run "
+        "the operation again.",
+        code=ErrorCode.COMMIT_STATE_UNKNOWN,
+        version=version,
+        txn_id=txn_id,
+        path=path,
+    ) from problem
+
+
+REMOVED = -1
+"""The version of a table that is there no more."""
+_REREAD_WAITS_S = (0.05, 0.25, 1.0)
+"""A listing out of a cache may lack the version that another listing has shown."""
+
+
+def version_instead(log: TableLog, read: Snapshot, *, sleep: Callable[[float], None]) -> int | None:
+    """Return the version that lies at the place of a table instead of it, None if nothing does.
+
+    One listing where nothing has happened. A commit that a clean-up took, and one that came back
+    from a copy of the table, are told by the table's id.
+    """
+    listing = list_log(log.store, start=read.version)
+    for wait_s in _REREAD_WAITS_S:
+        if listing.latest_version is None:
+            sleep(wait_s)
+            listing = list_log(log.store, start=read.version)
+    if listing.latest_version is None:
+        shorter = TableLog(log.store).latest_version()
+        return REMOVED if shorter is None else shorter
+    if read.commit_file is None:
+        if read.version in listing.checkpoints:
+            return None
+    elif listing.commits.get(read.version) == read.commit_file:
+        return None
+    newest = TableLog(log.store).find_snapshot()
+    if newest is None:
+        return REMOVED
+    return None if newest.metadata.id == read.metadata.id else newest.version
+
 
 _WAITS_S = (0.01, 0.05, 0.25, 1.0, 5.0)
 """How long to wait for a commit that is there and not listed."""

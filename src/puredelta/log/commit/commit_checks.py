@@ -21,13 +21,13 @@ from puredelta.protocol.actions.actions import (
     CheckpointMetadata,
     CommitInfo,
     DomainMetadata,
+    FileActionKey,
     Metadata,
     Protocol,
     Remove,
     SetTransaction,
     Sidecar,
 )
-from puredelta.protocol.actions.file_action_key import FileActionKey
 from puredelta.protocol.actions.paths import CanonicalPath
 from puredelta.protocol.table.table_config import TableConfig
 

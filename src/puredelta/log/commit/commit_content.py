@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from puredelta.errors import CorruptTableError, ErrorCode, InvalidRequestError
-from puredelta.log.commit.conflicts import OurCommit
-from puredelta.log.commit.isolation import IsolationLevel
+from puredelta.log.commit.conflicts import IsolationLevel, OurCommit, WinningCommit
 from puredelta.log.commit.row_ids import (
     NO_ROW_ID,
     PRESERVED_TAG,
@@ -21,10 +20,9 @@ from puredelta.log.commit.row_ids import (
     assigns_row_ids,
     high_water_mark,
 )
-from puredelta.log.commit.winning_commit import WinningCommit
+from puredelta.log.files.deletion_vectors import DeletionVectorUpdate
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.spooled_files import SpooledFiles
-from puredelta.log.vectors.write import DeletionVectorUpdate
 from puredelta.protocol.actions.action_json import encode_action
 from puredelta.protocol.actions.actions import Action, Add, CommitInfo, Metadata, Protocol, Remove
 from puredelta.protocol.actions.paths import CanonicalPath, canonical_path

@@ -22,8 +22,7 @@ from puredelta.errors import (
     MetadataChangedException,
     ProtocolChangedException,
 )
-from puredelta.log.commit.conflicts import Conflict, ConflictKind
-from puredelta.log.commit.winning_commit import WinningCommit
+from puredelta.log.commit.conflicts import Conflict, ConflictKind, WinningCommit
 
 FILES_SHOWN_MAX = 3
 

@@ -1,4 +1,7 @@
-"""Whether our commit may follow a winning commit: pure functions, one per rule (X-20 to X-27).
+"""Conflict rules: may a commit follow a winning commit? One pure function per rule (X-20 to X-28).
+
+Rules 1 and 2 of conflict detection (X-21, X-22). A change may be adopted if the files that we
+wrote before it are also right after it, without reading any file again.
 
 A winning commit is a commit of another writer that got a version before ours. The rules are tried
 in the order of delta-spark. The first rule that finds a conflict ends the check, because later
@@ -21,30 +24,236 @@ be in the table, or we would bring back rows that the winning commit deleted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import pyarrow.compute as pc
 
-from puredelta.log.commit.isolation import IsolationLevel
-from puredelta.log.commit.metadata_changes import unsafe_metadata_change, unsafe_protocol_change
-from puredelta.log.commit.read_set import ReadSet
+from puredelta.log.commit.commit_request import ReadSet
 from puredelta.log.commit.row_ids import ROW_TRACKING_DOMAIN
-from puredelta.log.commit.winning_commit import WinningCommit
 from puredelta.log.files.file_table import FileTable
+from puredelta.log.replay.commit_files import Commit
 from puredelta.log.skipping.pruning import prune_files
 from puredelta.protocol.actions.actions import (
     Action,
     Add,
+    AddChangeFile,
+    CommitInfo,
     DomainMetadata,
     Metadata,
     Protocol,
     Remove,
+    SetTransaction,
 )
+from puredelta.protocol.actions.operations import RESTORE, VACUUM_START
 from puredelta.protocol.actions.paths import CanonicalPath, canonical_path
-from puredelta.protocol.actions.table_operations import RESTORE, VACUUM_START
+from puredelta.protocol.features.column_mapping import without_mapping
+from puredelta.protocol.features.protocol_versions import supported_features
+from puredelta.protocol.schema.schema_json import parse_schema
+from puredelta.protocol.table.row_tracking import ROW_TRACKING
 from puredelta.protocol.table.table_config import TableConfig
+
+FEATURES_SAFE_TO_GAIN = frozenset(
+    {
+        "appendOnly",
+        "changeDataFeed",
+        "columnMapping",
+        "deletionVectors",
+        "domainMetadata",
+        "icebergCompatV1",
+        "icebergCompatV2",
+        "icebergCompatV3",
+        "inCommitTimestamp",
+        "rowTracking",
+        "timestampNtz",
+        "typeWidening",
+        "typeWidening-preview",
+        "v2Checkpoint",
+        "vacuumProtocolCheck",
+    }
+)
+"""Features that a winning commit may add: they need nothing of rows that are already written, or
+only what every attempt to commit does again (row ids, in-commit timestamps). Other features, and
+unknown ones, may need more."""
+
+_MAPPING_MODE = "delta.columnMapping.mode"
+_ROW_TRACKING = "delta.enableRowTracking"
+
+_SWITCHED_ON: Mapping[str, tuple[str, str]] = {
+    # property: (the value that may be adopted, the feature that must be supported)
+    _ROW_TRACKING: ("true", ROW_TRACKING),
+    "delta.enableDeletionVectors": ("true", "deletionVectors"),
+    "delta.enableInCommitTimestamps": ("true", "inCommitTimestamp"),
+    "delta.checkpointPolicy": ("v2", "v2Checkpoint"),
+    _MAPPING_MODE: ("name", "columnMapping"),
+}
+_COMPANIONS: Mapping[str, str] = {
+    # property: the switch that must be on for its value to change
+    "delta.rowTracking.materializedRowIdColumnName": _ROW_TRACKING,
+    "delta.rowTracking.materializedRowCommitVersionColumnName": _ROW_TRACKING,
+    "delta.inCommitTimestampEnablementVersion": "delta.enableInCommitTimestamps",
+    "delta.inCommitTimestampEnablementTimestamp": "delta.enableInCommitTimestamps",
+    "delta.columnMapping.maxColumnId": _MAPPING_MODE,
+}
+_CATALOG_IDS = frozenset({"io.unitycatalog.tableId", "ucTableId"})
+
+
+def unsafe_protocol_change(ours: Protocol, winning: Protocol) -> str | None:
+    """Return why a commit prepared under ``ours`` is wrong under ``winning``; None if it is not."""
+    before, after = supported_features(ours), supported_features(winning)
+    if lost := sorted(before - after):
+        return f"it dropped the table feature(s) {', '.join(lost)}"
+    if gained := sorted(after - before - FEATURES_SAFE_TO_GAIN):
+        return f"it added the table feature(s) {', '.join(gained)}"
+    return None
+
+
+def unsafe_metadata_change(ours: Metadata, winning: Metadata, protocol: Protocol) -> str | None:
+    """Return why a commit prepared under ``ours`` is wrong under ``winning``; None if it is not.
+
+    ``protocol`` is the one after the winning commit. Only switching a feature on may be adopted:
+    in the configuration and, for column mapping by name, in the metadata of fields. The list is
+    that of delta-spark, with nested fields compared as well.
+    """
+    if replace(ours, configuration={}, schema_string="") != replace(
+        winning, configuration={}, schema_string=""
+    ):
+        return "it changed the table's name, description, id, format or partition columns"
+    features = supported_features(protocol)
+    if unsafe := sorted(_unsafe_properties(ours.configuration, winning.configuration, features)):
+        return f"it changed the table properties {', '.join(unsafe)}"
+    if ours.schema_string != winning.schema_string and not _only_mapped(ours, winning):
+        return "it changed the schema"
+    return None
+
+
+def _unsafe_properties(
+    ours: Mapping[str, str], winning: Mapping[str, str], features: frozenset[str]
+) -> frozenset[str]:
+    changed = {key for key in ours.keys() | winning.keys() if ours.get(key) != winning.get(key)}
+    return frozenset(
+        key
+        for key in changed
+        if key not in _CATALOG_IDS and not _may_adopt(key, ours, winning, features)
+    )
+
+
+def _may_adopt(
+    key: str, ours: Mapping[str, str], winning: Mapping[str, str], features: frozenset[str]
+) -> bool:
+    if key in _COMPANIONS:
+        switch = _COMPANIONS[key]
+        return key in winning and winning.get(switch) == _SWITCHED_ON[switch][0]
+    value, feature = _SWITCHED_ON.get(key, (None, None))
+    if key == _MAPPING_MODE and ours.get(key, "none") != "none":
+        return False
+    return value is not None and winning.get(key) == value and feature in features
+
+
+def _only_mapped(ours: Metadata, winning: Metadata) -> bool:
+    """Return whether the schemas differ only in column mapping that was switched on."""
+    if ours.configuration.get(_MAPPING_MODE, "none") != "none":
+        return False
+    return without_mapping(parse_schema(ours.schema_string)) == without_mapping(
+        parse_schema(winning.schema_string)
+    )
+
+
+ISOLATION_LEVEL = "delta.isolationLevel"
+
+
+class IsolationLevel(Enum):
+    """How far concurrent commits may differ from some serial order; values as in ``commitInfo``."""
+
+    SERIALIZABLE = "Serializable"
+    """Every added file is checked. The default, and the only level users of delta-spark can set."""
+    WRITE_SERIALIZABLE = "WriteSerializable"
+    """Blind appends of other writers are not checked. Tables of other products may ask for it."""
+    SNAPSHOT = "SnapshotIsolation"
+    """No added file is checked: for commits that change no data, such as a compaction."""
+
+
+def isolation_level(actions: Iterable[Action], metadata: Metadata | None) -> IsolationLevel:
+    """Choose the level for a commit of ``actions`` to a table with this metadata.
+
+    Rows of other writers cannot affect a commit that only moves rows between files, or has no
+    action at all. With any other kind of action (metadata, an application version) the level is
+    that of the table, as in delta-spark.
+    """
+    changes_data = False
+    for action in actions:
+        match action:
+            case Add() | Remove():
+                changes_data = changes_data or action.data_change
+            case AddChangeFile():
+                pass
+            case DomainMetadata(domain=domain) if domain == ROW_TRACKING_DOMAIN:
+                pass
+            case _:
+                return _level_of_table(metadata)
+    level = _level_of_table(metadata)
+    if level is IsolationLevel.SERIALIZABLE and not changes_data:
+        return IsolationLevel.SNAPSHOT
+    return level
+
+
+def _level_of_table(metadata: Metadata | None) -> IsolationLevel:
+    wanted = metadata.configuration.get(ISOLATION_LEVEL) if metadata is not None else None
+    if wanted == IsolationLevel.WRITE_SERIALIZABLE.value:
+        return IsolationLevel.WRITE_SERIALIZABLE
+    return IsolationLevel.SERIALIZABLE
+
+
+_IDENTITY_TAG = "delta.identity.schemaUpdate"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WinningCommit:
+    """The actions of one version, by kind."""
+
+    version: int
+    modified_ms: int
+    """When its file was written: the time of the commit unless it has an in-commit timestamp."""
+    info: CommitInfo
+    protocol: Protocol | None
+    metadata: Metadata | None
+    app_ids: frozenset[str]
+    domains: tuple[DomainMetadata, ...]
+    adds: tuple[Add, ...]
+    removes: tuple[Remove, ...]
+
+    @classmethod
+    def of(cls, commit: Commit) -> WinningCommit:
+        """Sort the actions of one commit."""
+        actions = commit.actions
+        return cls(
+            version=commit.version,
+            modified_ms=commit.modified_ms,
+            info=commit.commit_info or CommitInfo(),
+            protocol=next((a for a in actions if isinstance(a, Protocol)), None),
+            metadata=next((a for a in actions if isinstance(a, Metadata)), None),
+            app_ids=frozenset(a.app_id for a in actions if isinstance(a, SetTransaction)),
+            domains=tuple(a for a in actions if isinstance(a, DomainMetadata)),
+            adds=tuple(a for a in actions if isinstance(a, Add)),
+            removes=tuple(a for a in actions if isinstance(a, Remove)),
+        )
+
+    @property
+    def is_blind_append(self) -> bool:
+        """Whether its writer says that it read nothing."""
+        return self.info.is_blind_append is True
+
+    @property
+    def advances_identity_only(self) -> bool:
+        """Whether its metadata changes only the high water marks of identity columns."""
+        return (self.info.tags or {}).get(_IDENTITY_TAG) == "true"
+
+    @property
+    def timestamp_ms(self) -> int:
+        """When it was committed."""
+        in_commit = self.info.in_commit_timestamp_ms
+        return self.modified_ms if in_commit is None else in_commit
 
 
 class ConflictKind(Enum):

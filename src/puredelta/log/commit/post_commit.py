@@ -9,10 +9,9 @@ from __future__ import annotations
 import logging
 from enum import Enum
 
-from puredelta.log.checkpoint.checkpoint_write import write_checkpoint
-from puredelta.log.checkpoint.cleanup import clean_up_log
-from puredelta.log.commit.commit_request import Committed
-from puredelta.log.commit.environment import DEFAULT_ENVIRONMENT, Environment, Phase
+from puredelta.log.commit.commit_request import DEFAULT_ENVIRONMENT, Committed, Environment, Phase
+from puredelta.log.maintenance.checkpoint_write import write_checkpoint
+from puredelta.log.maintenance.log_cleanup import clean_up_log
 from puredelta.log.replay.load import first_snapshot
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog

@@ -15,7 +15,7 @@ from puredelta.errors import CorruptTableError, ErrorCode, InvalidRequestError
 from puredelta.log.files.row_counts import physical_rows
 from puredelta.protocol.actions.actions import Action, Add, DomainMetadata, Remove
 from puredelta.protocol.actions.paths import CanonicalPath, canonical_path
-from puredelta.protocol.json_text import parse_json
+from puredelta.protocol.schema.schema_json import parse_json
 from puredelta.protocol.table.row_tracking import ROW_TRACKING
 from puredelta.protocol.table.table_config import TableConfig
 

@@ -22,9 +22,9 @@ import numpy as np
 
 from puredelta.errors import DeltaError
 from puredelta.log.commit.commit_content import StagedCommit
-from puredelta.log.commit.winning_commit import WinningCommit
+from puredelta.log.commit.conflicts import WinningCommit
 from puredelta.log.files.clock import IdSource
-from puredelta.log.vectors.write import DeletionVectorUpdate, WrittenVectors, write_vectors
+from puredelta.log.files.deletion_vectors import DeletionVectorUpdate, WrittenVectors, write_vectors
 from puredelta.protocol.actions.actions import Action, Add, DeletionVectorDescriptor, Remove
 from puredelta.protocol.actions.deletion_vector import RowIndexes
 from puredelta.protocol.actions.paths import CanonicalPath, canonical_path

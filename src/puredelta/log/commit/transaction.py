@@ -14,10 +14,15 @@ from dataclasses import dataclass
 from puredelta.log.commit.attempts import Attempts
 from puredelta.log.commit.commit_checks import distinct_transactions, require_single_actions
 from puredelta.log.commit.commit_content import NO_VERSION, StagedCommit
-from puredelta.log.commit.commit_request import CommitRequest, Committed
-from puredelta.log.commit.environment import DEFAULT_ENVIRONMENT, Environment, Phase
-from puredelta.log.commit.isolation import isolation_level
-from puredelta.log.commit.read_set import ReadSet
+from puredelta.log.commit.commit_request import (
+    DEFAULT_ENVIRONMENT,
+    CommitRequest,
+    Committed,
+    Environment,
+    Phase,
+    ReadSet,
+)
+from puredelta.log.commit.conflicts import isolation_level
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog

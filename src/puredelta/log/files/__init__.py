@@ -1,1 +1,1 @@
-"""The active files of a version as Arrow columns, and their statistics."""
+"""The active files of a version as Arrow columns, with statistics from the log and from footers."""

@@ -1,4 +1,6 @@
-"""The files of a table as Arrow rows: 20,000 files are columns here, not 20,000 objects.
+"""The files of a table as Arrow rows, and the tombstones that remove them.
+
+Arrow's own ``map_lookup`` goes through the maps one by one: 0.3 seconds for a million of them.
 
 Two shapes: active files (`FileTable`) and tombstones (a table of `TOMBSTONE_SCHEMA`). Both
 keep what the log says, unparsed: percent-encoded paths, partition values as text,
@@ -18,13 +20,48 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from puredelta.errors import CorruptTableError, ErrorCode
-from puredelta.log.files.map_texts import map_texts
-from puredelta.log.files.row_counts import LEADING_NUM_RECORDS, num_records
+from puredelta.log.files.row_counts import LEADING_NUM_RECORDS, num_records, physical_rows
 from puredelta.protocol.actions.action_keys import ACTION_KEYS, VECTOR_KEYS, wire_names
-from puredelta.protocol.actions.actions import Add, DeletionVectorDescriptor, FileAction, Remove
-from puredelta.protocol.actions.file_action_key import VECTOR_SEPARATOR, FileActionKey
+from puredelta.protocol.actions.actions import (
+    VECTOR_SEPARATOR,
+    Add,
+    DeletionVectorDescriptor,
+    FileAction,
+    FileActionKey,
+    Remove,
+)
 from puredelta.protocol.actions.paths import canonical_path
 from puredelta.protocol.table.partitioning import Partitioning, PartitionKey
+
+
+def map_texts(maps: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+    """Return the first value of a key in every map; null where the map or the key is not there.
+
+    >>> maps = pa.array([[("a", "1"), ("b", "2")], [("b", None)]], pa.map_("string", "string"))
+    >>> map_texts(pa.chunked_array([maps]), "b").to_pylist()
+    ['2', None]
+    """
+    return pa.chunked_array(
+        [_texts(chunk, name) for chunk in maps.chunks], type=maps.type.item_type
+    )
+
+
+def _texts(maps: pa.MapArray, name: str) -> pa.Array:
+    if not len(maps) or maps.null_count:
+        return pc.map_lookup(maps, name, "first")
+    ends = maps.offsets.to_numpy()
+    begin, length = int(ends[0]), int(ends[-1] - ends[0])
+    found = pc.equal(maps.keys.slice(begin, length), name)
+    places = np.flatnonzero(found.to_numpy(zero_copy_only=False))
+    if not len(places):
+        return pa.nulls(len(maps), maps.type.item_type)
+    places += begin
+    # As many as there are maps, and each within its map: one in every map.
+    if len(places) != len(maps) or np.any(places < ends[:-1]) or np.any(places >= ends[1:]):
+        return pc.map_lookup(maps, name, "first")
+    items = maps.items.slice(begin, length)
+    return items if length == len(places) else items.filter(found)
+
 
 TEXT_MAP = pa.map_(pa.string(), pa.string())
 DELETION_VECTOR_TYPE = pa.struct(
@@ -260,3 +297,29 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
     if column.type == DELETION_VECTOR_TYPE:
         return [None if v is None else DeletionVectorDescriptor(**v) for v in values]
     return values
+
+
+def remove_file(file: Add, *, deleted_ms: int | None = None, data_change: bool = True) -> Remove:
+    """Return the tombstone of an active file (X-13, X-14).
+
+    It has everything that a later reader may need: size, partition values, deletion vector and
+    row ids. Of the statistics it has the row count alone, as in delta-spark, because bounds of
+    removed rows are useless.
+
+    Without ``deleted_ms`` it gets its time when it is committed: retention begins then.
+    ``data_change=False`` promises that the same commit adds all rows of the file elsewhere.
+    """
+    rows = physical_rows(file)
+    return Remove(
+        path=file.path,
+        deleted_ms=deleted_ms,
+        data_change=data_change,
+        extended_file_metadata=True,
+        partition_values=file.partition_values,
+        size_bytes=file.size_bytes,
+        stats=None if rows is None else f'{{"numRecords":{rows}}}',
+        tags=file.tags,
+        deletion_vector=file.deletion_vector,
+        base_row_id=file.base_row_id,
+        default_row_commit_version=file.default_row_commit_version,
+    )

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from puredelta.errors import DeltaError, ErrorCode
 from puredelta.protocol.actions.actions import Action, Add, Remove
-from puredelta.protocol.json_text import parse_json
+from puredelta.protocol.schema.schema_json import parse_json
 
 LEADING_NUM_RECORDS = r'^\s*\{\s*"numRecords"\s*:\s*(?P<rows>[0-9]{1,18})\s*[,}]'
 """Finds the count where writers put it, at the start: text inside minValues never matches."""

@@ -1,4 +1,4 @@
-"""Statistics of many files as typed Arrow columns, for the columns a predicate mentions.
+"""Statistics and partition values of many files as typed Arrow columns.
 
 Arrow parses the texts of many files in one pass, with a schema that names only the columns in
 question; threads share the texts of a large table. One malformed text makes Arrow refuse; then
@@ -7,6 +7,10 @@ absent. What is not understood is null, which means unknown, and a file with an 
 never skipped (X-69, X-72).
 
 Writers truncate timestamps to milliseconds, a maximum too; reading undoes that (X-65).
+
+A statement needs the same columns of the same files several times: for every rule that skips
+files, and to look up keys in the files that are left. Each of these steps passes on what it has
+parsed.
 """
 
 from __future__ import annotations
@@ -14,12 +18,14 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from puredelta.log.files.file_table import FileTable
 from puredelta.log.files.stats_json import (
     BATCH_BYTES,
     Path,
@@ -192,3 +198,58 @@ def find_timestamp_span(text: str | None, *, zoned: bool) -> tuple[int, int] | N
     is_offset_exact = not zoned or text.endswith("Z") or instant >= _ZONES_HAVE_WHOLE_MINUTES
     slack = 0 if is_offset_exact else _MINUTE_MICROS
     return micros - slack, micros + slack
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FileStatistics:
+    """Statistics of the files of one `FileTable`: every column has one element per file.
+
+    Bounded by the columns that predicates refer to, three values a file each.
+    """
+
+    num_records: pa.Array | None = None
+    """Physical rows; ``None`` before anything is parsed."""
+    columns: Mapping[tuple[Path, DataType], StatisticsColumn] = field(default_factory=dict)
+
+    def parsed(
+        self,
+        files: FileTable,
+        leaves: Mapping[Path, DataType],
+        *,
+        parse: ReadStatistics = read_stats_columns,
+    ) -> FileStatistics:
+        """Return these statistics with the ones of ``leaves``; only missing ones are parsed.
+
+        ``files`` are those that the statistics are of. ``leaves`` maps physical paths to the
+        columns' current types.
+        """
+        missing = {path: kind for path, kind in leaves.items() if (path, kind) not in self.columns}
+        if self.num_records is not None and not missing:
+            return self
+        new = parse(files.rows["stats"], missing)
+        found = {(path, kind): new.leaves[path] for path, kind in missing.items()}
+        return FileStatistics(new.num_records, {**self.columns, **found})
+
+    def of(self, leaves: Mapping[Path, DataType]) -> StatsColumns:
+        """Return the statistics of ``leaves``; all of them must be parsed."""
+        found = {path: self.columns[path, kind] for path, kind in leaves.items()}
+        return StatsColumns(self.num_records, found)
+
+    def select(self, mask: pa.Array) -> FileStatistics:
+        """Return the statistics of the files where ``mask`` is true."""
+        if self.num_records is None:
+            return self
+        return FileStatistics(
+            self.num_records.filter(mask),
+            {
+                key: StatisticsColumn(
+                    low=None if column.low is None else column.low.filter(mask),
+                    high=None if column.high is None else column.high.filter(mask),
+                    null_count=column.null_count.filter(mask),
+                )
+                for key, column in self.columns.items()
+            },
+        )
+
+
+NOTHING_PARSED = FileStatistics()

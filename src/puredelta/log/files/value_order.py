@@ -1,4 +1,4 @@
-"""How values of each type compare: the Arrow types of bounds, and thresholds for constants.
+"""Arrow types of stored values, and the order of values in bounds.
 
 Doubt never skips a file. A constant that cannot be compared exactly with a column has no
 thresholds, and then no file is pruned with it (X-72).
@@ -10,25 +10,34 @@ import datetime as dt
 import decimal
 import math
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from typing_extensions import assert_never
 
 from puredelta.protocol.schema.types import (
     BINARY,
     BOOLEAN,
+    BYTE,
     DATE,
     DOUBLE,
     FLOAT,
+    INTEGER,
     INTEGRAL,
+    LONG,
+    SHORT,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
+    ArrayType,
     DataType,
     DecimalType,
+    MapType,
     PrimitiveType,
+    StructType,
 )
 
 FLOATING = frozenset({FLOAT, DOUBLE})
@@ -221,3 +230,38 @@ def _micros(value: dt.datetime) -> int:
 def _is_text(value: str) -> bool:
     """Return whether the text has bytes to compare by: a lone surrogate has none."""
     return not any("\ud800" <= c <= "\udfff" for c in value)
+
+
+_STORED: Mapping[PrimitiveType, pa.DataType] = {
+    BYTE: pa.int8(),
+    SHORT: pa.int16(),
+    INTEGER: pa.int32(),
+    LONG: pa.int64(),
+    FLOAT: pa.float32(),
+    DOUBLE: pa.float64(),
+    STRING: pa.string(),
+    BINARY: pa.binary(),
+    BOOLEAN: pa.bool_(),
+    DATE: pa.date32(),
+    TIMESTAMP: pa.timestamp("us", "UTC"),
+    TIMESTAMP_NTZ: pa.timestamp("us"),
+}
+
+
+def stored_type(data_type: DataType) -> pa.DataType | None:
+    """Return the one Arrow type in which a file of Spark holds values of a type.
+
+    ``None`` for nested types, and for those that only Spark knows.
+
+    >>> stored_type(SHORT), stored_type(DecimalType(7, 2)), stored_type(PrimitiveType("variant"))
+    (DataType(int16), Decimal128Type(decimal128(7, 2)), None)
+    """
+    match data_type:
+        case DecimalType(precision=precision, scale=scale):
+            return pa.decimal128(precision, scale)
+        case PrimitiveType():
+            return _STORED.get(data_type)
+        case ArrayType() | MapType() | StructType():
+            return None
+        case _:
+            assert_never(data_type)

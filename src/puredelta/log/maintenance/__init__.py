@@ -1,1 +1,1 @@
-"""The files that OPTIMIZE compacts, and the files that VACUUM keeps."""
+"""Checkpoints, log cleanup, and the files that OPTIMIZE and VACUUM work on."""

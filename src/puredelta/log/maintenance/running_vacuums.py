@@ -17,7 +17,7 @@ from puredelta.log.replay.commit_files import read_commit_info
 from puredelta.log.replay.segment import list_log
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.actions.actions import CommitInfo
-from puredelta.protocol.actions.table_operations import VACUUM_END, VACUUM_START
+from puredelta.protocol.actions.operations import VACUUM_END, VACUUM_START
 from puredelta.quantities import in_milliseconds
 from puredelta.store.base import Store
 

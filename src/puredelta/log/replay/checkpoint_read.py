@@ -1,4 +1,6 @@
-"""Reading checkpoints: V1 in one file or in parts, V2 with sidecars (section "Checkpoints").
+"""Reading of checkpoints, V1 and V2, and of the hint ``_last_checkpoint``.
+
+It is only a hint: readers list the log and decide by the files that are there (X-36).
 
 File actions stay columns all the way from the Parquet file to the `FileTable`; only the few
 other actions become objects. Columns that are not needed are not read (X-33 to X-35).
@@ -6,8 +8,12 @@ other actions become objects. Columns that are not needed are not read (X-33 to 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,23 +28,104 @@ from puredelta.log.files.file_table import (
     FileTable,
 )
 from puredelta.log.replay.action_columns import (
+    NEVER_NULL_IN_VECTORS,
     map_struct_field,
     partition_values_maps,
     stats_text,
     struct_columns,
     with_zone,
 )
-from puredelta.log.replay.checkpoint_hint import CheckpointHint
-from puredelta.log.replay.commit_columns import NEVER_NULL_IN_VECTORS
 from puredelta.log.replay.commit_files import log_file_not_found, read_actions
 from puredelta.log.replay.replay import EMPTY_STATE, LogState, replay
 from puredelta.log.replay.segment import CheckpointFiles
 from puredelta.protocol.actions.action_json import parse_action
 from puredelta.protocol.actions.actions import Action, Sidecar
-from puredelta.protocol.actions.log_paths import SIDECAR_DIRECTORY
+from puredelta.protocol.actions.log_paths import (
+    LAST_CHECKPOINT,
+    SIDECAR_DIRECTORY,
+    VERSION_MAX,
+    log_path,
+)
 from puredelta.protocol.actions.paths import decode_path
 from puredelta.store.base import StorageError, Store, StoredFile
 from puredelta.worker.sound_kinds import sound_parquet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointHint:
+    """What ``_last_checkpoint`` says of the newest checkpoint."""
+
+    version: int
+    num_actions: int | None = None
+    """``size``; None where no checksum vouches for it: writers do not count alike."""
+    num_files: int | None = None
+    """``numOfAddFiles``."""
+
+
+def read_checkpoint_hint(store: Store) -> CheckpointHint | None:
+    """Return what ``_last_checkpoint`` says; None if it is missing or unusable.
+
+    A wrong checksum, broken JSON or an unreadable file all mean "list everything" (X-36).
+    """
+    try:
+        pairs = json.loads(store.read(log_path(LAST_CHECKPOINT)), object_pairs_hook=_unique_keys)
+        if not isinstance(pairs, dict):
+            return None
+        checksum = pairs.get("checksum")
+        if checksum is not None and checksum != checkpoint_hint_checksum(pairs):
+            return None
+    except (OSError, ValueError, RecursionError):
+        return None
+    version = _whole_number(pairs, "version")
+    if version is None or version > VERSION_MAX:
+        return None
+    return CheckpointHint(
+        version=version,
+        num_actions=None if checksum is None else _whole_number(pairs, "size"),
+        num_files=_whole_number(pairs, "numOfAddFiles"),
+    )
+
+
+def _whole_number(content: Mapping[str, Any], key: str) -> int | None:
+    value = content.get(key)
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if value >= 0 else None
+
+
+def checkpoint_hint_checksum(content: Mapping[str, Any]) -> str:
+    """Return the MD5 of the canonical form without ``checksum`` (section "JSON checksum")."""
+    leaves = sorted(
+        (path.encode(), f"{path}={value}")
+        for key, child in content.items()
+        if key != "checksum"
+        for path, value in _canonical_leaves(_canonical_text(key), child)
+    )
+    joined = ",".join(leaf for _, leaf in leaves)
+    return hashlib.md5(joined.encode(), usedforsecurity=False).hexdigest()
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) != len(pairs):
+        raise ValueError("a JSON object names a key twice")
+    return content
+
+
+def _canonical_leaves(path: str, value: object) -> Iterator[tuple[str, str]]:
+    if isinstance(value, Mapping):
+        for key, child in value.items():
+            yield from _canonical_leaves(f"{path}+{_canonical_text(key)}", child)
+    elif isinstance(value, list):
+        for index, child in enumerate(value):
+            yield from _canonical_leaves(f"{path}+{index}", child)
+    else:
+        yield path, _canonical_text(value) if isinstance(value, str) else json.dumps(value)
+
+
+def _canonical_text(text: str) -> str:
+    return f'"{quote(text, safe="-._~")}"'
+
 
 # Kind of action: a field that is never null in it, which marks the rows of that kind.
 _SMALL_ACTIONS: Mapping[str, str] = {

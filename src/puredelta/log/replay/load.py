@@ -1,4 +1,4 @@
-"""Loading a `Snapshot`: list the log, choose the files of a version, replay them.
+"""Loading of a `Snapshot`: the files of a version are listed, chosen and replayed.
 
 A listing is not atomic, and a clean-up of the log may delete files that were just listed. So a log
 that looks damaged is listed again before an error is raised.
@@ -11,9 +11,12 @@ from dataclasses import replace
 
 from puredelta.errors import CorruptTableError, DeltaError, ErrorCode
 from puredelta.log.files.file_table import FileTable
-from puredelta.log.replay.checkpoint_hint import CheckpointHint, read_checkpoint_hint
-from puredelta.log.replay.checkpoint_read import read_checkpoint
-from puredelta.log.replay.commit_columns import parse_commit
+from puredelta.log.replay.action_columns import parse_commit
+from puredelta.log.replay.checkpoint_read import (
+    CheckpointHint,
+    read_checkpoint,
+    read_checkpoint_hint,
+)
 from puredelta.log.replay.commit_files import read_commit_info, read_log_file
 from puredelta.log.replay.history import IN_COMMIT_TIMESTAMP
 from puredelta.log.replay.replay import EMPTY_STATE, LogState, replay
@@ -27,8 +30,7 @@ from puredelta.log.replay.segment import (
     list_log,
 )
 from puredelta.log.replay.snapshot import Snapshot
-from puredelta.protocol.actions.actions import Action, Add, Remove
-from puredelta.protocol.actions.file_action_key import FileActionKey
+from puredelta.protocol.actions.actions import Action, Add, FileActionKey, Remove
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.store.base import Store
 

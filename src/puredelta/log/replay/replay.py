@@ -1,4 +1,4 @@
-"""Reconciliation: the state that results when the actions of a log are applied in order (X-31).
+"""Reconciliation: the state after the actions of a log, applied in order (X-31).
 
 The state is immutable. The newest action of each logical file is collected into a small overlay,
 which is then applied to the columns of the older state. That costs the size of the commits plus
@@ -25,12 +25,12 @@ from puredelta.protocol.actions.actions import (
     Add,
     DomainMetadata,
     FileAction,
+    FileActionKey,
     Metadata,
     Protocol,
     Remove,
     SetTransaction,
 )
-from puredelta.protocol.actions.file_action_key import FileActionKey
 
 _CHUNKS_MAX = 32
 """Each incremental replay appends a chunk; more chunks than this are copied into one."""

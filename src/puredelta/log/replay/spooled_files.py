@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.files.file_table import FILE_SCHEMA, FileTable
-from puredelta.log.replay.commit_columns import parse_commit
+from puredelta.log.replay.action_columns import parse_commit
 from puredelta.protocol.actions.action_json import encode_action, parse_action
 from puredelta.protocol.actions.actions import Add
 from puredelta.protocol.actions.paths import encode_path

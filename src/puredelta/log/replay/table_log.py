@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
-from puredelta.log.replay.checkpoint_hint import read_checkpoint_hint
+from puredelta.log.replay.checkpoint_read import read_checkpoint_hint
 from puredelta.log.replay.commit_files import Commit, read_actions
 from puredelta.log.replay.history import HistoryEntry, find_version_at, read_history
 from puredelta.log.replay.load import LISTINGS_MAX, advance_snapshot, load_snapshot

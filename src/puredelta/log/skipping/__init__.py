@@ -1,1 +1,1 @@
-"""Which files a predicate can skip."""
+"""Data skipping: files that cannot hold a row of a predicate."""

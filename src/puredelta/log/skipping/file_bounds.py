@@ -18,9 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from puredelta.errors import DeltaError
-from puredelta.log.files.file_statistics import NOTHING_PARSED, FileStatistics
 from puredelta.log.files.file_table import FileTable
-from puredelta.log.files.stats_columns import find_timestamp_span
+from puredelta.log.files.stats_columns import NOTHING_PARSED, FileStatistics, find_timestamp_span
 from puredelta.log.files.stats_json import StatisticsColumn, StatsColumns
 from puredelta.log.files.value_order import FLOATING, order_type, order_value, single_precision
 from puredelta.protocol.schema.traversal import find_fields

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from puredelta.log.files.file_statistics import NOTHING_PARSED, FileStatistics
 from puredelta.log.files.file_table import FileTable
+from puredelta.log.files.stats_columns import NOTHING_PARSED, FileStatistics
 from puredelta.log.skipping.derived import derived_conditions
 from puredelta.log.skipping.evaluate import columns_of_numbers, might_be_true
 from puredelta.log.skipping.file_bounds import FileBounds

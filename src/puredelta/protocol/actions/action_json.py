@@ -23,7 +23,7 @@ from puredelta.protocol.actions.action_keys import (
     parse_keys,
 )
 from puredelta.protocol.actions.actions import Action, CommitInfo, Metadata
-from puredelta.protocol.json_text import parse_json
+from puredelta.protocol.schema.schema_json import parse_json
 
 _SHOWN_LENGTH = 200
 

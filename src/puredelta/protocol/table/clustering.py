@@ -1,7 +1,10 @@
-"""Clustering columns: the domain ``delta.clustering`` that names them (section "Clustered Table").
+"""Clustering columns (domain ``delta.clustering``) and Z-cubes (section "Clustered Table").
 
 The domain uses physical names, users use logical names. This module translates both ways, and
 checks which columns may cluster a table.
+
+The protocol says that ``clusteringProvider`` names who clustered a file (section "Clustered
+Table"). Which files belong together, and by which columns, is in tags of delta-spark's.
 """
 
 from __future__ import annotations
@@ -9,12 +12,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from puredelta.errors import CorruptTableError, ErrorCode, InvalidRequestError
-from puredelta.protocol.actions.actions import DomainMetadata
+from puredelta.protocol.actions.actions import Add, DomainMetadata
 from puredelta.protocol.features.column_mapping import physical_name
-from puredelta.protocol.json_text import parse_json
-from puredelta.protocol.schema.schema_json import simple_string
+from puredelta.protocol.schema.schema_json import parse_json, simple_string
 from puredelta.protocol.schema.traversal import find_fields
 from puredelta.protocol.schema.types import (
     DataType,
@@ -170,3 +173,56 @@ def _field_stored_as(level: DataType, name: str, config: TableConfig) -> StructF
         if physical_name(field, config.column_mapping) == name:
             return field
     raise KeyError(name)
+
+
+LIQUID = "liquid"
+"""The provider whose way of clustering delta-spark and this library share."""
+_ID, _COLUMNS = "ZCUBE_ID", "ZCUBE_ZORDER_BY"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZCube:
+    """One run of clustering."""
+
+    id: str
+    columns: tuple[str, ...]
+    """Logical names, as `column_name` spells them."""
+
+    @property
+    def tags(self) -> dict[str, str]:
+        """The tags of each of its files."""
+        columns = json.dumps(self.columns, separators=(",", ":"), ensure_ascii=False)
+        return {_ID: self.id, _COLUMNS: columns}
+
+
+def find_z_cube(add: Add) -> ZCube | None:
+    """Return the cube that a file belongs to, ``None`` if its tags name none.
+
+    >>> cube = ZCube(id="1", columns=("a", "s.x"))
+    >>> file = Add(
+    ...     path="f", partition_values={}, size_bytes=1, modified_ms=0, data_change=False,
+    ...     tags=cube.tags,
+    ... )
+    >>> find_z_cube(file) == cube
+    True
+    """
+    tags = add.tags or {}
+    number, columns = tags.get(_ID), tags.get(_COLUMNS)
+    if number is None or columns is None:
+        return None
+    try:
+        names = parse_json(columns)
+    except ValueError:
+        return None
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        return None
+    return ZCube(id=number, columns=tuple(names))
+
+
+def column_name(path: Sequence[str]) -> str:
+    """Return the name of a column, or of a field in structs, as delta-spark spells it.
+
+    >>> column_name(("s", "odd.name"))
+    's.`odd.name`'
+    """
+    return ".".join(f"`{part}`" if "." in part else part for part in path)

@@ -28,9 +28,8 @@ from puredelta.protocol.features.filled_columns import (
     identities,
 )
 from puredelta.protocol.features.properties import ColumnMappingMode, TableProperties
-from puredelta.protocol.json_text import parse_json
 from puredelta.protocol.schema.char_varchar import has_padded, parse_limits
-from puredelta.protocol.schema.schema_json import parse_schema
+from puredelta.protocol.schema.schema_json import parse_json, parse_schema
 from puredelta.protocol.schema.traversal import struct_fields
 from puredelta.protocol.schema.types import StructField, StructType
 

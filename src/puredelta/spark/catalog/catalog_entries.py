@@ -1,4 +1,7 @@
-"""Entries of Delta tables in the session catalog, made and removed. Classic sessions only.
+"""Entries of Delta tables in the session catalog. Classic sessions only.
+
+A table of the catalog is a name and a location; its columns and everything else are in the
+log there. Tables of other catalogs (``cat.db.t``) are not looked up.
 
 Spark itself writes the entry, from plain SQL that does not pass the activated ``spark.sql``. What
 the table is stands in its log; the entry holds its name, its location and, for listings, the
@@ -9,6 +12,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -21,13 +25,46 @@ from puredelta.errors import (
     TableNotFoundError,
     UnsupportedError,
 )
-from puredelta.spark.catalog.catalog_tables import names_in_session_catalog
-from puredelta.spark.jvm import session_catalog
-from puredelta.spark.jvm.classes import JVM_ERRORS
-from puredelta.spark.jvm.session_catalog import SESSION_CATALOG
-from puredelta.spark.session.identifiers import quote_name
+from puredelta.spark.jvm import catalog
+from puredelta.spark.jvm.catalog import SESSION_CATALOG, CatalogTable, ViewEntry, find_entry
+from puredelta.spark.jvm.gateway import JVM_ERRORS
+from puredelta.spark.session.names import FORMAT, quote_name
+from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.types import quoted_text, struct_as_nullable, without_table_metadata
 from puredelta.store.registry import has_scheme
+
+_PARTS_MAX = 3
+
+
+def find_table(spark: SparkSession, parts: Sequence[str]) -> CatalogTable | None:
+    """Return the Delta table of a name; None for anything else, a view for example."""
+    found = find_relation(spark, parts)
+    return found if isinstance(found, CatalogTable) else None
+
+
+def find_relation(spark: SparkSession, parts: Sequence[str]) -> CatalogTable | ViewEntry | None:
+    """Return the Delta table or the view that a name of one to three parts stands for, if any.
+
+    A common table expression of the same name is not known here. Over Connect the answer is
+    always None.
+    """
+    if is_connect(spark):
+        return None
+    names = names_in_session_catalog(spark, parts)
+    if names is None:
+        return None
+    database = names[-2] if len(names) > 1 else None
+    return find_entry(spark, database, names[-1], provider=FORMAT)
+
+
+def names_in_session_catalog(spark: SparkSession, parts: Sequence[str]) -> Sequence[str] | None:
+    """Return a name without its catalog, None if that is another one."""
+    if len(parts) > _PARTS_MAX:
+        return None
+    if len(parts) == _PARTS_MAX:
+        return parts[1:] if parts[0].lower() == SESSION_CATALOG else None
+    return parts if spark.catalog.currentCatalog() == SESSION_CATALOG else None
+
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +77,6 @@ _KEEPS_ENTRIES_IN_SPARK = {
     "builtin",
     "org.apache.spark.sql.delta.catalog.DeltaCatalog",  # hands entries on to Spark's own
 }
-_PARTS_MAX = 3
 _NO_COLUMNS = T.StructType([T.StructField("none", T.IntegerType())])
 
 
@@ -90,12 +126,12 @@ def entry_name(spark: SparkSession, parts: tuple[str, ...]) -> EntryName | None:
 
 def is_taken(spark: SparkSession, name: EntryName) -> bool:
     """Return whether there is a table or a view of the name."""
-    return session_catalog.has_entry(spark, name.database, name.name)
+    return catalog.has_entry(spark, name.database, name.name)
 
 
 def default_location(spark: SparkSession, name: EntryName) -> str:
     """Return where a table that names no location belongs, as a decoded URI."""
-    return session_catalog.default_location(spark, name.database, name.name)
+    return catalog.default_location(spark, name.database, name.name)
 
 
 def stated_location(spark: SparkSession, name: EntryName, location: str) -> str:
@@ -105,7 +141,7 @@ def stated_location(spark: SparkSession, name: EntryName, location: str) -> str:
     """
     if not location or location.startswith("/") or has_scheme(location):
         return location
-    return session_catalog.below_database(spark, name.database, location)
+    return catalog.below_database(spark, name.database, location)
 
 
 def register(
@@ -126,7 +162,7 @@ def register(
     ddl = f" ({(listed if columns.fields else _NO_COLUMNS).toDDL()})"
     where = "" if location is None else f" LOCATION {quoted_text(location)}"
     says = "" if comment is None else f" COMMENT {quoted_text(comment)}"
-    session_catalog.run_command(spark, f"CREATE TABLE {name.quoted}{ddl} USING delta{says}{where}")
+    catalog.run_command(spark, f"CREATE TABLE {name.quoted}{ddl} USING delta{says}{where}")
     if not columns.fields:
         update_columns(spark, name, listed)
 
@@ -172,7 +208,7 @@ def require_possible(spark: SparkSession, name: EntryName) -> None:
             code=ErrorCode.INVALID_SCHEMA_OR_RELATION_NAME,
             name=name.name,
         )
-    if not session_catalog.has_database(spark, name.database):
+    if not catalog.has_database(spark, name.database):
         raise TableNotFoundError(
             f"The schema `{SESSION_CATALOG}`.`{name.database}` cannot be found. Verify the "
             "spelling, or create it: CREATE SCHEMA.",
@@ -183,7 +219,7 @@ def require_possible(spark: SparkSession, name: EntryName) -> None:
 
 def update_columns(spark: SparkSession, name: EntryName, columns: T.StructType) -> None:
     """List other columns for an entry. What the table is stands in its log, not here."""
-    session_catalog.update_entry_columns(spark, name.database, name.name, listed_columns(columns))
+    catalog.update_entry_columns(spark, name.database, name.name, listed_columns(columns))
 
 
 def follow_columns(spark: SparkSession, name: EntryName, columns: T.StructType) -> None:
@@ -199,13 +235,13 @@ def follow_columns(spark: SparkSession, name: EntryName, columns: T.StructType) 
 
 def created_ms(spark: SparkSession, name: EntryName) -> int:
     """Return when an entry was made: another one of the same name has another time."""
-    return session_catalog.entry_created_ms(spark, name.database, name.name)
+    return catalog.entry_created_ms(spark, name.database, name.name)
 
 
 def unregister(spark: SparkSession, name: EntryName) -> None:
     """Take an entry back; its directory stays, also where the catalog owns it."""
-    session_catalog.disown_directory(spark, name.database, name.name)
-    session_catalog.run_command(spark, f"DROP TABLE IF EXISTS {name.quoted}")
+    catalog.disown_directory(spark, name.database, name.name)
+    catalog.run_command(spark, f"DROP TABLE IF EXISTS {name.quoted}")
 
 
 def listed_columns(columns: T.StructType) -> T.StructType:

@@ -1,4 +1,4 @@
-"""Plain SQL over catalog tables with the native scan: Spark is given the plan of each table.
+"""Delta tables in Spark's caches: relations of the catalog, and cached frames.
 
 Before Spark builds a relation for a table it asks the session catalog's cache of relations
 (``FindDataSourceTable``). For the length of one analysis the plan of each Delta table that
@@ -6,10 +6,16 @@ a text names is put there, so no text is changed: aliases, ``db.t.column``, comm
 expressions, parameters and errors stay Spark's own. An entry that stayed would keep showing an
 old version, so it is removed at once. Should a release of Spark no longer ask there, queries
 fail; they cannot read anything wrong. Classic sessions only.
+
+The plan of such a frame reads the files of one version. After a commit the cache gets other rows
+for the same plan: those of a plan that reads the new version in the place of the old one. Spark
+computes them when they are used; no job runs here. A frame of a version that the user asked for
+stays as it is. A frame whose columns the table no longer has leaves the cache.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -18,21 +24,25 @@ from dataclasses import dataclass
 from pyspark.errors import ParseException
 from pyspark.sql import DataFrame, SparkSession
 
+from puredelta.errors import DeltaError
 from puredelta.log.replay.snapshot import Snapshot
-from puredelta.spark.catalog.catalog_tables import find_relation, find_table
-from puredelta.spark.catalog.path_views import refresh_path_view
-from puredelta.spark.jvm.classes import insist
-from puredelta.spark.jvm.frames import analyzed_plan, frame_of
-from puredelta.spark.jvm.plans import Plan, RelationName, named_plan, parsed_plan, relation_names
-from puredelta.spark.jvm.session_catalog import (
+from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.catalog.catalog_entries import find_relation, find_table
+from puredelta.spark.catalog.table_views import refresh_path_view
+from puredelta.spark.jvm.cache import CacheEntry, FrameCache
+from puredelta.spark.jvm.catalog import (
     SESSION_CATALOG,
     CatalogTable,
     RelationSlot,
     ViewEntry,
 )
+from puredelta.spark.jvm.frames import analyzed_plan, frame_of
+from puredelta.spark.jvm.gateway import JVM_ERRORS, insist
+from puredelta.spark.jvm.plans import Plan, RelationName, named_plan, parsed_plan, relation_names
 from puredelta.spark.scan.row_tracking_scan import rows_with_row_ids
-from puredelta.spark.scan.table_rows import set_origin, table_rows
-from puredelta.spark.session.open_log import open_log
+from puredelta.spark.scan.table_rows import find_origins, set_origin, table_rows, with_version
+from puredelta.spark.session.session import is_connect
+from puredelta.spark.session.storage import open_log
 
 
 @dataclass(slots=True)
@@ -172,3 +182,49 @@ def _cached_snapshot(
             if not cached.holders:
                 del _cached[key]
                 insist(slot.clear)
+
+
+logger = logging.getLogger(__name__)
+
+
+def refresh_cached_frames(spark: SparkSession, log: TableLog) -> None:
+    """Let what is cached over the newest version of a table show the one that is newest now.
+
+    Call it after a commit. Without a cached frame it is one look at Spark's cache. Raises
+    nothing: the commit has happened.
+    """
+    if is_connect(spark):
+        return
+    try:
+        cache = FrameCache(spark)
+        if not cache.is_empty():
+            _refresh(spark, cache, log)
+    except (*JVM_ERRORS, DeltaError) as failure:
+        logger.warning("Cached frames over %s keep their rows: %s", log.root_uri, failure)
+
+
+def _refresh(spark: SparkSession, cache: FrameCache, log: TableLog) -> None:
+    stale = {
+        entry: parts
+        for entry in cache.entries()
+        if (parts := _stale_parts(entry.plan(), log.root_uri))
+    }
+    if not stale:
+        return
+    snapshot = log.snapshot()
+    renewed: dict[CacheEntry, CacheEntry | None] = {}
+    for entry, parts in stale.items():
+        plan = with_version(spark, entry.plan(), parts, snapshot)
+        renewed[entry] = None if plan is None else cache.entry_like(entry, plan)
+    cache.replace(renewed)
+    for entry in stale:
+        entry.discard_rows()
+
+
+def _stale_parts(plan: Plan, root_uri: str) -> list[Plan]:
+    """Return the parts of a cached plan that show the table."""
+    return [
+        part
+        for part, origin in find_origins(plan)
+        if origin.root_uri == root_uri and not origin.is_time_travel
+    ]

@@ -1,1 +1,1 @@
-"""The Py4J edge: everything that touches the driver's JVM lives here, and nothing else does."""
+"""The Py4J edge: everything that touches the driver's JVM."""

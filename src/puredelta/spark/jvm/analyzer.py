@@ -10,7 +10,9 @@ from weakref import WeakKeyDictionary
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from puredelta.spark.jvm.classes import (
+from puredelta.spark.jvm.expressions import Attributes, Expression, aliased
+from puredelta.spark.jvm.frames import analyzed_plan
+from puredelta.spark.jvm.gateway import (
     CATALYST,
     java_class,
     java_constant,
@@ -21,8 +23,6 @@ from puredelta.spark.jvm.classes import (
     seq_items,
     session_of,
 )
-from puredelta.spark.jvm.expressions import Attributes, Expression, aliased
-from puredelta.spark.jvm.frames import analyzed_plan
 from puredelta.spark.jvm.plans import Plan, collected_metrics, empty_relation, projected
 
 # The rules that bring conditions into a form worth reading, in an order that works on

@@ -12,7 +12,9 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from puredelta.spark.jvm.classes import (
+from puredelta.spark.jvm.expressions import Expression, column_of, parsed
+from puredelta.spark.jvm.frames import analyzed_plan, frame_of
+from puredelta.spark.jvm.gateway import (
     CATALYST,
     java_class,
     java_type,
@@ -21,8 +23,6 @@ from puredelta.spark.jvm.classes import (
     scala_object,
     session_of,
 )
-from puredelta.spark.jvm.expressions import Expression, column_of, parsed
-from puredelta.spark.jvm.frames import analyzed_plan, frame_of
 from puredelta.spark.jvm.plans import Plan
 
 _REMOVE = "ArrayRemove"

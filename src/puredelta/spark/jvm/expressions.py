@@ -18,7 +18,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import types as T
 from pyspark.sql.classic.column import Column as ClassicColumn
 
-from puredelta.spark.jvm.classes import (
+from puredelta.spark.jvm.gateway import (
     CATALYST,
     class_name,
     java_class,

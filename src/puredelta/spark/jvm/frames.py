@@ -13,18 +13,20 @@ from pyspark.sql import types as T
 from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 from typing_extensions import Self
 
-from puredelta.spark.jvm.classes import (
+from puredelta.spark.jvm.expressions import Attribute, Attributes, Expression, aliased
+from puredelta.spark.jvm.file_index import SCAN_CLASS
+from puredelta.spark.jvm.gateway import (
     CATALYST,
     cloned_session,
     java_array,
     java_class,
     java_type,
     jvm_of,
+    scala_none,
     scala_object,
     scala_seq,
     session_of,
 )
-from puredelta.spark.jvm.expressions import Attribute, Attributes, Expression, aliased
 from puredelta.spark.jvm.plans import Plan, empty_relation, named_plan, projected
 
 _MAKING = threading.RLock()
@@ -172,3 +174,24 @@ def row_of_longs(spark: SparkSession, values: Sequence[int]) -> Any:
     # Alone, a number that fits would become an Integer on the other side.
     longs = java_class(jvm, "java.util.stream.LongStream").of(cells).boxed().toArray()
     return java_class(jvm, "org.apache.spark.sql.RowFactory").create(longs)
+
+
+def streaming_batch(rows: DataFrame) -> Any:
+    """Return the JVM's frame of the same rows, whose scans of files are flagged as streaming.
+
+    Where there are none (rows of Python workers), the rows come as an RDD: columns are not
+    pruned then.
+    """
+    session, plan = session_of(rows.sparkSession), analyzed_plan(rows)
+    scans = [leaf for leaf in plan.leaves if leaf.class_name == SCAN_CLASS]
+    if not scans:
+        execution = dataset_of(session, plan).queryExecution()
+        schema = execution.analyzed().schema()
+        return session.internalCreateDataFrame(execution.toRdd(), schema, True)  # noqa: FBT003 - positions of the JVM
+    return dataset_of(session, plan.with_replaced([(scan, _streaming(scan)) for scan in scans]))
+
+
+def _streaming(scan: Plan) -> Plan:
+    java, none, streams = scan.java, scala_none(scan.java), True
+    known = [java.relation(), java.output(), none, streams, none]  # the last one since Spark 4.1
+    return Plan(java_class(java, SCAN_CLASS)(*known[: java.productArity()]))

@@ -12,7 +12,8 @@ from typing import Any, TypeAlias
 
 from pyspark.sql import SparkSession
 
-from puredelta.spark.jvm.classes import (
+from puredelta.spark.jvm.expressions import Attributes, Expression, aliased, seq_texts
+from puredelta.spark.jvm.gateway import (
     CATALYST,
     class_name,
     full_class_name,
@@ -28,7 +29,6 @@ from puredelta.spark.jvm.classes import (
     session_of,
     text_items,
 )
-from puredelta.spark.jvm.expressions import Attributes, Expression, aliased, seq_texts
 
 
 class Plan:

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from puredelta.protocol.features.filled_columns import IdentitySpec
-from puredelta.spark.jvm.classes import (
+from puredelta.spark.jvm.gateway import (
     class_name,
     scala_seq,
     seq_items,

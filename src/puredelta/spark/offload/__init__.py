@@ -1,1 +1,1 @@
-"""Work that Spark's Python workers do: key lookups, copies and rewrites."""
+"""Work of Spark's Python workers: key lookups, copies and rewrites."""

@@ -17,27 +17,26 @@ from datetime import timezone
 import numpy as np
 from pyspark.sql import SparkSession
 
-from puredelta.log.files.file_statistics import NOTHING_PARSED, FileStatistics
+from puredelta.log.files.deletion_vectors import read_positions
 from puredelta.log.files.file_table import FileTable
+from puredelta.log.files.stats_columns import NOTHING_PARSED, FileStatistics
 from puredelta.log.skipping.file_bounds import Bounds, FileBounds
-from puredelta.log.vectors.read import read_positions
 from puredelta.protocol.schema.types import DATE, INTEGRAL
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.protocol.values.partition_values import parse_partition_value
 from puredelta.protocol.values.predicates import Ref, Side
-from puredelta.spark.data_files.data_paths import DataPaths
-from puredelta.spark.offload.worker_settings import WorkerSettings
 from puredelta.spark.offload.workers import (
     WorkerCalls,
+    WorkerSettings,
     assign_to_tasks,
     parallelism_of,
     run_in_workers,
 )
 from puredelta.spark.scan.bitmaps import WORD_INDEX_BITS, CountedWords
 from puredelta.spark.scan.data_file import DataFile
-from puredelta.spark.session.fallback import NotApplicable
+from puredelta.spark.session.data_access import DataPaths
 from puredelta.spark.session.row_bitmap import RowBitmap
-from puredelta.spark.session.session import is_connect
+from puredelta.spark.session.session import NotApplicable, is_connect
 from puredelta.store.base import Store
 from puredelta.store.registry import open_store
 from puredelta.worker.files import DataPath

@@ -18,20 +18,18 @@ from pyspark.sql import SparkSession
 
 from puredelta.errors import DeltaError, ErrorCode
 from puredelta.log.files.clock import random_id, wall_clock
-from puredelta.log.footers.file_stats import TableStatistics
+from puredelta.log.files.file_stats import TableStatistics
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.spark.data_files.data_paths import DataPaths
-from puredelta.spark.offload.worker_settings import WorkerSettings
-from puredelta.spark.offload.workers import WorkerCalls, parallelism_of
+from puredelta.spark.offload.workers import WorkerCalls, WorkerSettings, parallelism_of
 from puredelta.spark.offload.write_job import Planned, PlannedFiles
 from puredelta.spark.scan.bitmaps import RowsByFile
 from puredelta.spark.scan.data_file import DataFile
-from puredelta.spark.session.fallback import NotApplicable
+from puredelta.spark.session.data_access import DataPaths
 from puredelta.spark.session.row_bitmap import RowBitmap
-from puredelta.spark.write.answered_files import added_file, keep_answered
+from puredelta.spark.session.session import NotApplicable
 from puredelta.spark.write.parquet_job import named_failures
 from puredelta.spark.write.writer import job_directory
-from puredelta.spark.write.written_files import WriteResult
+from puredelta.spark.write.written_files import WriteResult, added_file, keep_answered
 from puredelta.store.base import Store
 from puredelta.worker.data_files.copy_rows import COPY_ORDERS, CopyOrder, RowGroups, copy
 from puredelta.worker.data_files.write_file import FileAnswer

@@ -14,9 +14,8 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 from pyspark.sql import SparkSession
 
 from puredelta.errors import DeltaError
-from puredelta.spark.offload.worker_settings import WorkerSettings
-from puredelta.spark.offload.workers import WorkerCalls, run_in_workers
-from puredelta.spark.session.fallback import NotApplicable
+from puredelta.spark.offload.workers import WorkerCalls, WorkerSettings, run_in_workers
+from puredelta.spark.session.session import NotApplicable
 from puredelta.spark.write.parquet_job import named_failures
 from puredelta.worker.data_files.write_file import FILE_ANSWERS, FileAnswer
 from puredelta.worker.wire import Fields

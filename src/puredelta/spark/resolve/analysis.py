@@ -6,10 +6,8 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.spark.resolve.classic_expressions import ClassicResolver
-from puredelta.spark.resolve.classic_frames import ClassicFrames
-from puredelta.spark.resolve.connect_expressions import ConnectResolver
-from puredelta.spark.resolve.connect_frames import ConnectFrames
+from puredelta.spark.resolve.classic import ClassicFrames, ClassicResolver
+from puredelta.spark.resolve.connect import ConnectFrames, ConnectResolver
 from puredelta.spark.resolve.expressions import Resolver
 from puredelta.spark.resolve.statement_timestamp import (
     ClassicTimestamp,

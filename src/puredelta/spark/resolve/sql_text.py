@@ -1,20 +1,31 @@
-"""SQL text beside Spark's own parser: whether a text is valid, and what a ``Column`` says."""
+"""SQL text and Columns: validity, text form, and expressions that a table stores.
+
+The first two see the columns of one row and nothing else, a default sees nothing. Spark's
+analyzer says whether an expression is valid; no job runs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
-from pyspark.errors import ParseException
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
+from puredelta.protocol.schema.types import StructType
+from puredelta.spark.jvm import analyzer
 from puredelta.spark.jvm.analyzer import folded
 from puredelta.spark.jvm.expressions import parsed
 from puredelta.spark.jvm.frames import analyzed_plan
 from puredelta.spark.jvm.plans import parsed_plan
 from puredelta.spark.session.session import is_connect
+from puredelta.spark.session.types import struct_as_nullable, to_spark, without_table_metadata
 
 _asks_parser: ContextVar[bool] = ContextVar("puredelta_asks_parser", default=False)
 
@@ -86,3 +97,79 @@ def sql_text(column: Column, rows: DataFrame) -> str:
     """
     plan = folded(analyzed_plan(rows.select(column.alias("value"))))
     return plan.projections()[0].child().sql()
+
+
+_UNRESOLVED = ("UNRESOLVED_COLUMN", "UNRESOLVED_FIELD", "FIELD_NOT_FOUND")
+_AGGREGATES = ("INVALID_WHERE_CONDITION", "UNSUPPORTED_EXPR_FOR_WINDOW")
+
+
+class Fault(Enum):
+    """Why an expression cannot stand in a table's definition."""
+
+    UNRESOLVED = "it names a column that does not exist"
+    AGGREGATE = "it has an aggregate or window function"
+    NON_DETERMINISTIC = "it is not deterministic"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedExpression:
+    """What Spark says of an expression over one row."""
+
+    simple_type: str
+    """As ``DataType.simpleString`` writes it, whatever may be null in it; empty if unknown."""
+    fault: Fault | None = None
+
+
+def check_expression(
+    spark: SparkSession, expression: str, columns: StructType
+) -> CheckedExpression:
+    """Resolve SQL text over columns of a table; runs no job.
+
+    Over Connect determinism is not known and passes.
+
+    Raises:
+        pyspark.errors.PySparkException: Spark refuses it for another reason, such as a
+            syntax error.
+    """
+    plain = without_table_metadata(struct_as_nullable(to_spark(columns)))
+    rows = spark.createDataFrame([], plain)
+    try:
+        value = rows.select(F.expr(expression).alias("value"))
+        kind = value.schema.fields[0].dataType.simpleString()
+        # An aggregate alone would be a query of its own; a filter sees one row.
+        _ = rows.filter(F.expr(expression).isNotNull()).schema
+    except AnalysisException as error:
+        fault = _fault(error)
+        if fault is None:
+            raise
+        return CheckedExpression("", fault)
+    if not (is_connect(spark) or analyzed_plan(value).is_deterministic()):
+        return CheckedExpression(kind, Fault.NON_DETERMINISTIC)
+    return CheckedExpression(kind)
+
+
+def _fault(error: AnalysisException) -> Fault | None:
+    condition = error.getCondition() or ""
+    if condition.startswith(_UNRESOLVED):
+        return Fault.UNRESOLVED
+    if condition.startswith(_AGGREGATES):
+        return Fault.AGGREGATE
+    return None
+
+
+def require_valid_default(
+    spark: SparkSession, column: str, expression: str, data_type: T.DataType, *, statement: str
+) -> None:
+    """Refuse what cannot be the default of a column.
+
+    ``statement`` is what messages call the command.
+
+    Raises:
+        pyspark.errors.AnalysisException: the expression names columns, has a subquery, or
+            is of another type (INVALID_DEFAULT_VALUE, with its subclass).
+        pyspark.errors.ParseException: it is no expression.
+    """
+    if is_connect(spark):
+        _ = spark.sql(f"SELECT CAST(({expression}) AS {data_type.simpleString()})").schema
+    else:
+        analyzer.require_valid_default(spark, column, expression, data_type, statement=statement)

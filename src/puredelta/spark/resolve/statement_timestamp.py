@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from puredelta.spark.jvm.analyzer import ClockReading, reads_clock
 from puredelta.spark.jvm.frames import analyzed_plan, frame_of
 from puredelta.spark.jvm.plans import Plan
-from puredelta.spark.resolve import connect_clock
+from puredelta.spark.resolve import connect
 
 
 class StatementTimestamp(Protocol):
@@ -29,10 +29,10 @@ class ConnectTimestamp:
 
     def bind(self, rows: DataFrame) -> DataFrame:
         """Return the same rows with the statement's timestamp wherever they read the clock."""
-        plan = connect_clock.plan_of(rows)
-        if not connect_clock.reads_clock(plan):
+        plan = connect.plan_of(rows)
+        if not connect.reads_clock(plan):
             return rows
-        return connect_clock.rows_of(connect_clock.with_timestamp(plan, self._micros), rows)
+        return connect.rows_of(connect.with_timestamp(plan, self._micros), rows)
 
     @cached_property
     def _micros(self) -> int:

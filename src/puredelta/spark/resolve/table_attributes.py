@@ -12,9 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from puredelta.protocol.schema.types import StructType
 from puredelta.spark.jvm.frames import analyzed_plan, frame_of, no_rows_like, with_attributes
 from puredelta.spark.jvm.plans import named_plan
-from puredelta.spark.resolve.connect_frames import outer_alias
-from puredelta.spark.session.session import is_connect
-from puredelta.spark.session.small_frames import no_rows
+from puredelta.spark.resolve.connect import outer_alias
+from puredelta.spark.session.session import is_connect, no_rows
 from puredelta.spark.session.types import struct_as_nullable, to_spark
 
 

@@ -1,4 +1,6 @@
-"""A DataFrame over an explicit list of Parquet files that Spark's Python workers read by Arrow.
+"""A DataFrame over Parquet files that Spark's Python workers read by Arrow.
+
+What cannot be said so is left out: Spark tests all conditions once more.
 
 For storage of which Spark itself has no file system. Rows are the same as those of
 `puredelta.spark.scan.native_scan`, but there is no ``_metadata``. `pruning_arrow_scan` reads the
@@ -16,7 +18,7 @@ import hashlib
 import logging
 import math
 import pickle
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,25 +26,41 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from puredelta.protocol.schema.types import DataType
+from puredelta.log.files.value_order import compares_as_stored, order_type
+from puredelta.protocol.schema.types import BINARY, STRING, DataType
 from puredelta.protocol.values.partition_values import parse_partition_value
+from puredelta.protocol.values.predicates import (
+    And,
+    Compare,
+    CompareOp,
+    Const,
+    IsNull,
+    Not,
+    OneOf,
+    Or,
+    Predicate,
+    Ref,
+    StartsWith,
+)
 from puredelta.protocol.values.timestamps import parse_time_zone
-from puredelta.spark.data_files.data_paths import DataPaths, unreachable
-from puredelta.spark.data_files.worker_code import streamed, worker_function, workers_python
-from puredelta.spark.jvm.classes import JVM_ERRORS
 from puredelta.spark.jvm.expressions import Nodes
-from puredelta.spark.jvm.worker_scan.relation import WorkerRead, WorkerRelation, worker_rows
+from puredelta.spark.jvm.gateway import JVM_ERRORS
+from puredelta.spark.jvm.worker_relation import WorkerRead, WorkerRelation, worker_rows
 from puredelta.spark.scan.data_file import DataFile, ReadLayout, require_readable, with_required
-from puredelta.spark.scan.row_group_conditions import row_group_condition
 from puredelta.spark.scan.skippable_files import SkippableFiles
-from puredelta.spark.session.arrow_types import arrow_schema
+from puredelta.spark.session.data_access import (
+    DataPaths,
+    streamed,
+    unreachable,
+    worker_function,
+    workers_python,
+)
 from puredelta.spark.session.delta_conf import STATS_SKIPPING
-from puredelta.spark.session.helper_columns import FILE_ORDINAL
+from puredelta.spark.session.names import FILE_ORDINAL
 from puredelta.spark.session.read_settings import ReadSettings
 from puredelta.spark.session.session import settings_of
-from puredelta.spark.session.types import from_spark, struct_as_nullable
-from puredelta.worker.limits import LIMITS
-from puredelta.worker.scan.columns import FIELD_ID
+from puredelta.spark.session.types import arrow_schema, from_spark, struct_as_nullable
+from puredelta.worker.scan.file_columns import FIELD_ID
 from puredelta.worker.scan.row_groups import Condition
 from puredelta.worker.scan.scan_rows import (
     FILE_PARTS,
@@ -51,6 +69,74 @@ from puredelta.worker.scan.scan_rows import (
     ScanLayout,
     read_parts,
 )
+from puredelta.worker.wire import LIMITS
+
+_LISTED_MAX = 100
+
+
+def row_group_condition(predicate: Predicate, stored: Mapping[str, str]) -> Condition | None:
+    """Return what must hold of a row group that is read; ``None``: all of them are.
+
+    ``stored`` has the names of columns in the scan, by their logical names.
+    """
+    match predicate:
+        case And(parts):
+            known = [row_group_condition(part, stored) for part in parts]
+            some = tuple(part for part in known if part is not None)
+            return ("all", some) if some else None
+        case Or(parts):
+            known = [row_group_condition(part, stored) for part in parts]
+            every = tuple(part for part in known if part is not None)
+            return ("any", every) if len(every) == len(known) else None
+        case IsNull(ref):
+            return _of("null", ref, stored)
+        case Not(IsNull(ref)):
+            return _of("value", ref, stored)
+        case Ref():
+            return _compared(CompareOp.EQUAL, predicate, True, stored)  # noqa: FBT003
+        case Compare(op, Ref() as ref, Const(value)):
+            return _compared(op, ref, value, stored)
+        case StartsWith(ref, prefix) if ref.type == STRING:
+            return _of("starts", ref, stored, prefix)
+        case OneOf(ref, values):
+            return _listed(ref, [value for value in values if value is not None], stored)
+        case _:
+            return None
+
+
+def _compared(op: CompareOp, ref: Ref, value: Any, stored: Mapping[str, str]) -> Condition | None:
+    if value is None:
+        return _of("null", ref, stored) if op is CompareOp.NULL_SAFE_EQUAL else None
+    if not _is_exact(ref.type, value):
+        return None
+    kind = CompareOp.EQUAL if op is CompareOp.NULL_SAFE_EQUAL else op
+    return _of(kind.value, ref, stored, value)
+
+
+def _listed(ref: Ref, values: list[Any], stored: Mapping[str, str]) -> Condition | None:
+    if not values or not all(_is_exact(ref.type, value) for value in values):
+        return None
+    if len(values) <= _LISTED_MAX:
+        return _of("in", ref, stored, tuple(values))
+    ends = (
+        _of(">=", ref, stored, min(values)),
+        _of("<=", ref, stored, max(values)),
+    )
+    some = tuple(end for end in ends if end is not None)
+    return ("all", some) if some else None
+
+
+def _of(kind: str, ref: Ref, stored: Mapping[str, str], *values: Any) -> Condition | None:
+    if len(ref.path) != 1 or ref.path[0] not in stored:
+        return None
+    return (kind, stored[ref.path[0]], *values)
+
+
+def _is_exact(kind: DataType | None, value: Any) -> bool:
+    """Return whether workers compare a constant with values of a type as Spark does."""
+    is_compared = kind is not None and kind != BINARY and order_type(kind) is not None
+    return is_compared and compares_as_stored(value, kind)
+
 
 logger = logging.getLogger(__name__)
 

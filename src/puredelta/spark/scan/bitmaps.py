@@ -22,7 +22,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from puredelta.spark.session.helper_columns import (
+from puredelta.spark.session.names import (
     FILE_ORDINAL,
     ROW_INDEX,
     ROW_SET,

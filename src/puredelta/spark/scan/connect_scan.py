@@ -20,9 +20,9 @@ from pyspark.sql import types as T
 
 from puredelta.errors import CorruptTableError, ErrorCode, UnsupportedError
 from puredelta.protocol.actions.paths import short_uri
-from puredelta.spark.data_files.globs import as_glob
 from puredelta.spark.scan.data_file import DataFile, ReadLayout, require_readable
-from puredelta.spark.session.helper_columns import FILE_PATH
+from puredelta.spark.session.data_access import as_glob
+from puredelta.spark.session.names import FILE_PATH
 from puredelta.spark.session.types import quoted, struct_as_nullable
 
 _FILE_SCHEME = "^file:/+"

@@ -31,8 +31,13 @@ from puredelta.log.skipping.exact import (
     rows_per_file,
 )
 from puredelta.protocol.values.predicates import Predicate, Side
-from puredelta.spark.jvm.answers.aggregates import AggregateCall, GlobalAggregate
-from puredelta.spark.jvm.answers.parts import (
+from puredelta.spark.jvm.cache import FrameCache
+from puredelta.spark.jvm.expressions import expr_ids, name_of
+from puredelta.spark.jvm.file_index import AskedIndex, any_asked
+from puredelta.spark.jvm.frames import LazyDataFrame, analyzed_plan, frame_of
+from puredelta.spark.jvm.plan_parts import (
+    AggregateCall,
+    GlobalAggregate,
     asked_scan,
     may_ask,
     numbered_lines,
@@ -41,10 +46,6 @@ from puredelta.spark.jvm.answers.parts import (
     scan_of,
     simple_condition,
 )
-from puredelta.spark.jvm.cache_manager import FrameCache
-from puredelta.spark.jvm.expressions import expr_ids, name_of
-from puredelta.spark.jvm.file_index import AskedIndex, any_asked
-from puredelta.spark.jvm.frames import LazyDataFrame, analyzed_plan, frame_of
 from puredelta.spark.jvm.plans import Plan
 from puredelta.spark.resolve.predicate_from_json import SideColumn, predicate_of
 from puredelta.spark.scan.skippable_files import SkippableFiles

@@ -34,7 +34,7 @@ from puredelta.spark.scan.scan_columns import (
 )
 from puredelta.spark.scan.skippable_files import is_for_spark
 from puredelta.spark.scan.table_rows import set_origin, table_rows
-from puredelta.spark.session.helper_columns import ROW_COMMIT_VERSION, ROW_ID, ROW_INDEX
+from puredelta.spark.session.names import ROW_COMMIT_VERSION, ROW_ID, ROW_INDEX
 from puredelta.spark.session.session import is_connect
 
 

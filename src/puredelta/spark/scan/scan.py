@@ -14,11 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from puredelta.log.files.deletion_vectors import read_positions
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.replay.snapshot import Snapshot
-from puredelta.log.vectors.read import read_positions
-from puredelta.spark.data_files.data_io import DataIo, data_io
-from puredelta.spark.data_files.data_paths import DataPaths
 from puredelta.spark.scan.arrow_scan import arrow_scan, pruning_arrow_scan
 from puredelta.spark.scan.bitmaps import rows_by_file, rows_outside
 from puredelta.spark.scan.connect_scan import connect_scan
@@ -26,8 +24,9 @@ from puredelta.spark.scan.data_file import DataFile, ReadLayout
 from puredelta.spark.scan.native_scan import native_scan, skipping_scan
 from puredelta.spark.scan.scan_columns import PARQUET_ROW_INDEX, ScanColumns, fields_of
 from puredelta.spark.scan.skippable_files import SkippableFiles, data_files, is_for_spark
+from puredelta.spark.session.data_access import DataIo, DataPaths, data_io
 from puredelta.spark.session.delta_conf import BOUNDS_TELL_NAN
-from puredelta.spark.session.helper_columns import BASE_ROW_ID, FILE_ORDINAL, ROW_INDEX
+from puredelta.spark.session.names import BASE_ROW_ID, FILE_ORDINAL, ROW_INDEX
 from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.types import without_table_metadata
 from puredelta.spark.values.char_varchar import read_limits

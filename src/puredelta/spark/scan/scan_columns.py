@@ -1,4 +1,8 @@
-"""What a scan reads from files, and the columns of the table that it makes of that."""
+"""Columns of a scan: those in the files, those of the table, and partition values.
+
+Spark evaluates the rows on the driver, so a condition means there what it means in a query,
+with any function that it calls.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +10,24 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.log.files.file_table import FileTable
 from puredelta.protocol.features.column_mapping import physical_name, physical_schema
 from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.schema.char_varchar import Limits
 from puredelta.protocol.schema.types import VOID, StructField, StructType
 from puredelta.protocol.table.row_tracking import RowTrackingColumns
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.spark.session.helper_columns import (
+from puredelta.spark.session.names import (
     BASE_ROW_ID,
     DEFAULT_COMMIT_VERSION,
+    FILE_ORDINAL,
     FILE_PATH,
     FILE_SIZE,
     FILE_TIME,
@@ -33,7 +41,7 @@ from puredelta.spark.session.types import (
     to_spark,
     without_table_metadata,
 )
-from puredelta.spark.values.char_varchar import padded
+from puredelta.spark.values.char_varchar import padded, read_limits
 
 METADATA = "_metadata"
 """Spark's hidden column of a row of files: a struct of what is known of its file."""
@@ -256,3 +264,29 @@ def metadata_text(tracked: RowTrackingColumns) -> str:
     }
     pairs = ", ".join(f"'{name}', {text}" for name, text in fields.items())
     return f"named_struct({pairs})"
+
+
+def partition_rows(spark: SparkSession, files: FileTable, config: TableConfig) -> DataFrame:
+    """Return one row per file: `FILE_ORDINAL` and the table's partition columns, typed.
+
+    Text becomes a value as Delta itself does it: by a cast in the session's time zone.
+    """
+    fields = to_spark(config.partition_schema).fields
+    texts = {
+        f"v{n}": _texts(files, name) for n, name in enumerate(config.physical_partition_columns)
+    }
+    limits = read_limits(spark, config)
+    table = pa.table({FILE_ORDINAL: pa.array(range(len(files)), pa.int32()), **texts})
+    return spark.createDataFrame(table).select(
+        FILE_ORDINAL,
+        *(
+            padded(limits.get(f.name), F.col(f"v{n}").cast(f.dataType), f.dataType).alias(f.name)
+            for n, f in enumerate(fields)
+        ),
+    )
+
+
+def _texts(files: FileTable, name: str) -> pa.ChunkedArray:
+    """Return the values of a partition column as the log spells them; empty text is NULL."""
+    texts = files.partition_texts(name)
+    return pc.if_else(pc.equal(texts, ""), None, texts)

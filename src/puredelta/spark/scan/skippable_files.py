@@ -21,8 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
-from puredelta.log.files.file_statistics import NOTHING_PARSED
 from puredelta.log.files.file_table import FileTable
+from puredelta.log.files.stats_columns import NOTHING_PARSED
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.skipping.file_bounds import has_unreadable_partition_values
 from puredelta.log.skipping.pruning import Pruning, prune
@@ -30,9 +30,8 @@ from puredelta.protocol.actions.paths import absolute_uri, absolute_uris, short_
 from puredelta.protocol.features.column_mapping import physical_name
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.protocol.values.predicates import Predicate, Side
-from puredelta.spark.data_files.data_io import DataIo, data_io
-from puredelta.spark.resolve.json_literals import Node
 from puredelta.spark.resolve.predicate_from_json import (
+    Node,
     SideColumn,
     class_name,
     predicate_of,
@@ -43,7 +42,8 @@ from puredelta.spark.scan.data_file import (
     require_readable,
     uri_in_java,
 )
-from puredelta.spark.session.helper_columns import (
+from puredelta.spark.session.data_access import DataIo, data_io
+from puredelta.spark.session.names import (
     BASE_ROW_ID,
     DEFAULT_COMMIT_VERSION,
     FILE_ORDINAL,

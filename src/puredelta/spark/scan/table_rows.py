@@ -18,13 +18,13 @@ from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.skipping.pruning import prune_files
 from puredelta.protocol.schema.types import PrimitiveType, StructField, StructType
 from puredelta.protocol.values.predicates import Ref, Side
-from puredelta.spark.data_files.data_io import DataIo, data_io
 from puredelta.spark.jvm.expressions import aliased
-from puredelta.spark.jvm.file_relation import SCAN_CLASS, relation_of
+from puredelta.spark.jvm.file_index import SCAN_CLASS, relation_of
 from puredelta.spark.jvm.frames import analyzed_plan, logical_plan
 from puredelta.spark.jvm.plans import Plan, projected
 from puredelta.spark.resolve.predicate_from_sql import NamedSide, Names, parse_predicate
 from puredelta.spark.scan.scan import TABLE_OPTION, TIME_TRAVEL_OPTION, VERSION_OPTION, scan
+from puredelta.spark.session.data_access import DataIo, data_io
 from puredelta.spark.session.delta_conf import STATS_SKIPPING
 from puredelta.spark.session.session import SessionInfo, is_connect
 

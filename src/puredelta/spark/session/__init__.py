@@ -1,1 +1,1 @@
-"""What is asked of a Spark session, and small values that every room of this layer uses."""
+"""Facts about a Spark session, and small values that every room of this layer uses."""

@@ -14,8 +14,8 @@ from typing import Generic, TypeVar
 from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
-from puredelta.spark.jvm.classes import JVM_ERRORS, insist
-from puredelta.spark.jvm.jobs.job_status import count_running_tasks
+from puredelta.spark.jvm.gateway import JVM_ERRORS, insist
+from puredelta.spark.jvm.jobs import count_running_tasks
 from puredelta.spark.session.session import is_connect
 
 logger = logging.getLogger(__name__)

@@ -31,7 +31,7 @@ from puredelta.errors import (
     TableNotFoundError,
     UnsupportedError,
 )
-from puredelta.store.local_files import local_path
+from puredelta.store.registry import local_path
 
 P = ParamSpec("P")
 R = TypeVar("R")

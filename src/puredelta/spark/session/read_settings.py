@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from puredelta.worker.limits import INT96, OLD_TIMES
+from puredelta.worker.wire import INT96, OLD_TIMES
 
 
 class Follower(Enum):
@@ -35,7 +35,7 @@ class ReaderSetting:
     usual: str = "false"
     """The value, in lower case, under which Arrow reads as Spark does; for `Follower.SPARK`."""
     columns: str | None = None
-    """The columns that Spark alone reads with another value: a word of `puredelta.worker.limits`.
+    """The columns that Spark alone reads with another value: a word of `puredelta.worker.wire`.
     ``None``: files of a source are staged, and files of a table are read as ever.
     """
 
@@ -249,7 +249,7 @@ class ReadSettings:
 
     @property
     def only_spark(self) -> tuple[str, ...]:
-        """The columns of files that only Spark reads, as words of `puredelta.worker.limits`.
+        """The columns of files that only Spark reads, as words of `puredelta.worker.wire`.
 
         An INT96 timestamp becomes another kind of timestamp when Arrow copies it, which the mode
         for those is then asked of: so either mode concerns INT96.

@@ -1,4 +1,4 @@
-"""What this library needs to know about a Spark session, read once."""
+"""Facts about a Spark session, small frames, and the signal of a fast path that does not apply."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from pyspark.sql import SparkSession
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
 
-from puredelta.spark.jvm.session_state import session_settings
+from puredelta.spark.jvm.frames import lazy_frame, row_of_longs
+from puredelta.spark.jvm.gateway import session_settings
 from puredelta.spark.session.delta_conf import check_settings
 
 _CONNECT_MODULE = "pyspark.sql.connect."
@@ -94,3 +97,34 @@ def runs_here(master: str | None) -> bool:
     [True, False, False]
     """
     return master is not None and (master == "local" or master.startswith("local["))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotApplicable:
+    """The fast path is not possible here; nothing was written."""
+
+    reason: str
+
+
+def no_rows(spark: SparkSession, schema: T.StructType | None = None) -> DataFrame:
+    """Return a frame of no rows, by default without columns as Spark does for a command.
+
+    Runs no job.
+    """
+    schema = T.StructType([]) if schema is None else schema
+    return spark.createDataFrame([], schema) if is_connect(spark) else lazy_frame(spark, schema)
+
+
+def count_row(spark: SparkSession, counts: Mapping[str, int], *, exists: bool = True) -> DataFrame:
+    """Return the counts that a command answers with as the long columns of one row, or of none.
+
+    Examples:
+        >>> count_row(spark, {"num_affected_rows": 3}).first()  # doctest: +SKIP
+        Row(num_affected_rows=3)
+    """
+    if is_connect(spark):
+        values = {name: pa.array([n] if exists else [], pa.int64()) for name, n in counts.items()}
+        return spark.createDataFrame(pa.table(values))
+    schema = T.StructType([T.StructField(name, T.LongType()) for name in counts])
+    numbers = list(counts.values())
+    return lazy_frame(spark, schema, lambda: [row_of_longs(spark, numbers)] if exists else [])

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
-from puredelta.spark.jvm.ui_entry import UiEntry, UiMetric
+from puredelta.spark.jvm.jobs import UiEntry, UiMetric
 from puredelta.spark.session.session import is_connect
 
 logger = logging.getLogger(__name__)

@@ -1,1 +1,1 @@
-"""The source of a statement, staged once or read where its files lie."""
+"""The source of a statement, staged once or read in place."""

@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 from pyspark.sql import types as T
 
 from puredelta.errors import CorruptTableError, DeltaError, ErrorCode, UnsupportedError
-from puredelta.log.files.stored_types import stored_type
-from puredelta.log.footers.file_stats import StatisticsReader, combined
-from puredelta.log.footers.parquet_footer import ParquetWriter, map_footers, schema_message
+from puredelta.log.files.file_stats import StatisticsReader, combined
+from puredelta.log.files.parquet_footer import ParquetWriter, map_footers, schema_message
+from puredelta.log.files.value_order import stored_type
 from puredelta.protocol.schema.types import (
     DATE,
     TIMESTAMP,
@@ -31,12 +31,12 @@ from puredelta.protocol.schema.types import (
 )
 from puredelta.protocol.table.stats import LeafPath, LeafStatistics
 from puredelta.spark.scan.data_file import DataFile, require_readable
-from puredelta.spark.session.fallback import NotApplicable
-from puredelta.spark.session.helper_columns import PREFIX
+from puredelta.spark.session.names import PREFIX
+from puredelta.spark.session.session import NotApplicable
 from puredelta.spark.session.types import from_spark
 from puredelta.spark.source.plain_scan import PlainScan
 from puredelta.spark.source.staging import StagedRows, group_rows
-from puredelta.store.local_files import FileStatus, file_status, read_end
+from puredelta.store.registry import FileStatus, file_status, read_end
 
 _MANY_FILES = 64
 _SMALL_FILE_BYTES = 1024 * 1024

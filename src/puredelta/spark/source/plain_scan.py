@@ -17,15 +17,14 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from puredelta.spark.jvm.cache_manager import FrameCache
+from puredelta.spark.jvm.cache import FrameCache
 from puredelta.spark.jvm.expressions import Expression, expr_ids, name_of
-from puredelta.spark.jvm.file_relation import SCAN_CLASS, ScannedRelation, relation_of
+from puredelta.spark.jvm.file_index import SCAN_CLASS, ScannedRelation, relation_of
 from puredelta.spark.jvm.frames import analyzed_plan, is_of_session
 from puredelta.spark.jvm.plans import Plan
 from puredelta.spark.scan.data_file import DataFile
 from puredelta.spark.scan.scan import TABLE_OPTIONS
-from puredelta.spark.session.fallback import NotApplicable
-from puredelta.spark.session.session import is_connect
+from puredelta.spark.session.session import NotApplicable, is_connect
 
 FILES_MAX = 1_000
 """Each of them is opened by the driver."""

@@ -16,16 +16,20 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
 from puredelta.log.files.clock import IdSource, random_id
-from puredelta.log.footers.file_stats import StatisticsReader, combined
-from puredelta.log.footers.parquet_footer import map_footers
-from puredelta.log.maintenance.own_directories import STAGING_PREFIX
+from puredelta.log.files.file_stats import StatisticsReader, combined
+from puredelta.log.files.parquet_footer import map_footers
+from puredelta.log.maintenance.garbage import STAGING_PREFIX
 from puredelta.protocol.table.stats import LeafPath, LeafStatistics
-from puredelta.spark.data_files.data_io import DataIo, data_io
 from puredelta.spark.scan.data_file import DataFile
+from puredelta.spark.session.data_access import DataIo, data_io
 from puredelta.spark.session.types import from_spark
 from puredelta.spark.write.arrow_job import ArrowJob, run_arrow_job
-from puredelta.spark.write.parquet_job import named_failures, removed_on_failure, run_parquet_job
-from puredelta.spark.write.write_session import write_session
+from puredelta.spark.write.parquet_job import (
+    named_failures,
+    removed_on_failure,
+    run_parquet_job,
+    write_session,
+)
 from puredelta.store.base import Store
 from puredelta.store.registry import open_store
 

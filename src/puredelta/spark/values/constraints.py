@@ -31,7 +31,7 @@ from puredelta.protocol.table.stored_expressions import in_brackets
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session.types import quoted
 from puredelta.spark.values.char_varchar import exceeds
-from puredelta.spark.values.filled_columns import generated_value
+from puredelta.spark.values.inserted_rows import generated_value
 from puredelta.spark.values.row_errors import row_error
 
 _SHOWN_CHARACTERS = 200

@@ -1,21 +1,37 @@
-"""New rows of a table, each value cast to the type of its column.
+"""New rows of a table: values cast to column types, and columns that the table fills.
 
 Spark has two sets of rules. Rows of an INSERT statement follow Spark's own for INSERT: types that
 do not match may be an error before a job runs. Rows of ``df.writeTo(name)`` and of
 ``saveAsTable`` in mode append go by the names of columns, and are cast however Spark can cast
 them: a value that does not fit is an error of its row. delta-spark does the same.
+
+Each is a Spark expression over rows of the table. An identity value is a function of where a row
+lies in staged files (M-102). A staged row's place never changes, whatever runs again, so no value
+is lost or given twice; and places are dense, so values are, too.
 """
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+import json
+from collections.abc import Sequence
+from itertools import accumulate
+
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from puredelta.protocol.table.table_config import CHAR_VARCHAR
+from puredelta.protocol.features.filled_columns import Identity
+from puredelta.protocol.table.stored_expressions import in_brackets
+from puredelta.protocol.table.table_config import CHAR_VARCHAR, TableConfig
 from puredelta.spark.jvm.casts import inserted_rows
 from puredelta.spark.session.session import SessionInfo
-from puredelta.spark.session.types import quoted, struct_as_nullable, without_table_metadata
+from puredelta.spark.session.types import (
+    as_nullable,
+    quoted,
+    struct_as_nullable,
+    to_spark_type,
+    without_table_metadata,
+)
 from puredelta.spark.values.casters import caster_of
 from puredelta.spark.values.store_assignment import StoreAssigner, Value, cast_mode, is_same_type
 
@@ -84,3 +100,40 @@ def _assigner(rows: DataFrame) -> StoreAssigner:
     session = SessionInfo.of(rows.sparkSession)
     caster = caster_of(rows.sparkSession, session)
     return StoreAssigner(caster=caster, mode=cast_mode(session, follows_ansi_flag=False))
+
+
+def generated_value(config: TableConfig, column: str) -> Column:
+    """Return what a generated column holds (M-101), over rows with the table's columns by name."""
+    return _typed(config.generated_columns[column], config, column)
+
+
+def default_value(config: TableConfig, column: str) -> Column:
+    """Return the default of a column (M-100); it refers to no row."""
+    return _typed(config.column_defaults[column], config, column)
+
+
+def _typed(sql: str, config: TableConfig, column: str) -> Column:
+    field = next(f for f in config.schema.fields if f.name == column)
+    return F.expr(in_brackets(sql)).cast(as_nullable(to_spark_type(field.type)))
+
+
+def identity_value(identity: Identity, row_counts: Sequence[int], *, file: str, row: str) -> Column:
+    """Return the value that belongs to the row at (``file``, ``row``).
+
+    ``row_counts`` are those of all staged files in order; each row of them, whether it is
+    inserted or not, has a value of its own.
+
+    Raises:
+        DeltaError: so many rows leave the range of a long.
+    """
+    identity.last_of(max(1, sum(row_counts)))
+    return F.lit(identity.next_value) + F.lit(identity.step) * _ordinal(row_counts, file, row)
+
+
+def _ordinal(row_counts: Sequence[int], file: str, row: str) -> Column:
+    """Return the 0-based number of a row over all files."""
+    if len(row_counts) <= 1:
+        return F.col(row)
+    offsets = json.dumps([0, *accumulate(row_counts)])
+    before = F.from_json(F.lit(offsets), "array<bigint>")  # folded to a literal once
+    return F.get(before, F.col(file)) + F.col(row)

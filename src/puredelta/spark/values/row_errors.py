@@ -16,7 +16,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
-from puredelta.spark.jvm.classes import java_messages
+from puredelta.spark.jvm.gateway import java_messages
 
 _MARKER = "__puredelta_error__"
 _RAISED = re.compile(rf"(?:^|\[USER_RAISED_EXCEPTION\] ){_MARKER}(?=\{{)")

@@ -18,15 +18,17 @@ from pyspark.sql import types as T
 
 from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
 from puredelta.protocol.schema.types import StructType
-from puredelta.protocol.values.partition_escape import escape_partition_text
-from puredelta.spark.data_files.data_paths import DataPaths, unreachable
-from puredelta.spark.data_files.worker_code import streamed
-from puredelta.spark.session.arrow_types import arrow_schema
+from puredelta.protocol.values.partition_values import escape_partition_text
 from puredelta.spark.session.concurrent_jobs import tagged_jobs
-from puredelta.spark.session.types import quoted
-from puredelta.spark.write.answered_files import keep_answered
-from puredelta.spark.write.file_options import SESSION_FILES, FileOptions
-from puredelta.spark.write.parquet_job import named_failures, removed_on_failure
+from puredelta.spark.session.data_access import DataPaths, streamed, unreachable
+from puredelta.spark.session.types import arrow_schema, quoted
+from puredelta.spark.write.parquet_job import (
+    SESSION_FILES,
+    FileOptions,
+    named_failures,
+    removed_on_failure,
+)
+from puredelta.spark.write.written_files import keep_answered
 from puredelta.store.base import Store
 from puredelta.worker.data_files.write_file import FILE_ANSWERS, FileAnswer
 from puredelta.worker.data_files.write_rows import (

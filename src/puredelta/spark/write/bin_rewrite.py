@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from puredelta.log.files.clock import random_id
 from puredelta.log.files.file_table import FileTable
-from puredelta.log.maintenance.file_bins import Bin
+from puredelta.log.maintenance.compaction_plan import Bin
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.features.column_mapping import PHYSICAL_NAME
 from puredelta.protocol.schema.types import INTEGER, StructField, StructType
@@ -24,9 +24,9 @@ from puredelta.protocol.table.row_tracking import tracked_columns
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.scan.row_tracking_scan import hidden_row_columns, tracked_scan
 from puredelta.spark.scan.scan import scan
-from puredelta.spark.session.helper_columns import BIN, CURVE_PLACE, FILE_ORDINAL, ROW_INDEX
+from puredelta.spark.session.names import BIN, CURVE_PLACE, FILE_ORDINAL, ROW_INDEX
 from puredelta.spark.session.types import quoted
-from puredelta.spark.write.curve_order import SECTION, CurveOrder, placed_rows
+from puredelta.spark.write.curves import SECTION, CurveOrder, placed_rows
 from puredelta.spark.write.writer import JobOptions, write_rows
 from puredelta.spark.write.written_files import WriteResult
 from puredelta.store.base import Store

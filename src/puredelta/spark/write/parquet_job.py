@@ -7,6 +7,11 @@ leaves when it fails is removed.
 The driver's listing is believed, so executors must see the same directory. Where they are other
 machines the rows that their tasks report are compared with those that are there. Over Connect it
 is the client that lists: the server is asked first whether it sees what the client writes.
+
+These settings are no writer options: Spark takes them from the session. A classic session
+is cloned for the length of one job, so the user's own is never touched. In two cases they are
+set and put back under a lock: on Spark Connect, where no session can be cloned, and for rows that
+have an ``Observation``, which would get no metrics from a clone.
 """
 
 from __future__ import annotations
@@ -14,20 +19,22 @@ from __future__ import annotations
 import contextlib
 import logging
 import re
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from puredelta.errors import DeltaError, ErrorCode
-from puredelta.spark.data_files.shared_files import require_shared_root
-from puredelta.spark.jvm.classes import JVM_ERRORS
-from puredelta.spark.jvm.counted_write import CountedWrite
+from puredelta.spark.jvm.frames import logical_plan, rebound
+from puredelta.spark.jvm.gateway import JVM_ERRORS, insist
+from puredelta.spark.jvm.jobs import CountedWrite
 from puredelta.spark.session.concurrent_jobs import tagged_jobs
+from puredelta.spark.session.data_access import require_shared_root
 from puredelta.spark.session.session import is_connect, runs_here
 from puredelta.spark.values.row_errors import decode_row_error
 from puredelta.store.base import StorageError, Store, StoredFile
@@ -105,7 +112,7 @@ def run_parquet_job(
 
     The column and file layout is Spark's own: a directory ``column=value`` per partition
     column, and in each ``part-....parquet``. ``options`` are others of Spark's writer. Call
-    it inside of `puredelta.spark.write.write_session.write_session`.
+    it inside of `puredelta.spark.write.parquet_job.write_session`.
 
     Raises:
         DeltaError: the storage refused (WRITE_FAILED), or the rows themselves raised an
@@ -256,3 +263,111 @@ def _refused_directory(reason: str) -> str | None:
 
 def _is_data_file(name: str) -> bool:
     return name.endswith(_SUFFIX) and not name.startswith((".", "_"))
+
+
+_MB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileOptions:
+    """The options of one job; the defaults are what the session says."""
+
+    rows_max: int = 0
+    """A file has no more rows; 0: as many as the session says."""
+    codec: str | None = None
+    """By Spark's name; ``None``: the table's, or the session's."""
+    bin_bytes: int | None = None
+    """Rows are brought together first, into files of about so many bytes of shuffled rows
+    (M-141); ``None``: every task writes what it has.
+    """
+
+    @property
+    def writer_options(self) -> dict[str, str]:
+        """The options of Spark's Parquet writer.
+
+        >>> FileOptions(rows_max=10, codec="zstd").writer_options
+        {'compression': 'zstd', 'maxRecordsPerFile': '10'}
+        """
+        options = {} if self.codec is None else {"compression": self.codec}
+        return {**options, "maxRecordsPerFile": str(self.rows_max)} if self.rows_max else options
+
+    @property
+    def session_settings(self) -> dict[str, str]:
+        """What Spark's planner is told, so that files get the wanted size."""
+        if self.bin_bytes is None:
+            return {}
+        smallest = min(self.bin_bytes, _MB)
+        return {
+            "spark.sql.adaptive.enabled": "true",
+            "spark.sql.adaptive.coalescePartitions.enabled": "true",
+            "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+            "spark.sql.adaptive.advisoryPartitionSizeInBytes": f"{self.bin_bytes}b",
+            "spark.sql.adaptive.coalescePartitions.minPartitionSize": f"{smallest}b",
+            "spark.sql.adaptive.optimizeSkewsInRebalancePartitions.enabled": "true",
+        }
+
+
+SESSION_FILES = FileOptions()
+"""What the session says, and no more."""
+
+
+WRITE_SETTINGS: Mapping[str, str] = {
+    # INT96 is Spark's default; it has no statistics and is deprecated.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.writeLegacyFormat": "false",
+    # The protocol knows the proleptic Gregorian calendar only.
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.fieldId.write.enabled": "true",
+    # Shredded variants are a table feature of their own.
+    "spark.sql.variant.writeShredding.enabled": "false",
+}
+
+ORDERED_SETTINGS: Mapping[str, str] = {
+    # Else Spark sorts by the columns of directories, and drops the sort that was there.
+    "spark.sql.maxConcurrentOutputFileWriters": "1",
+}
+"""For tasks whose rows go into one directory each, in an order they shall keep."""
+
+_LOCK = threading.RLock()
+"""Two writes must not put back each other's settings."""
+
+
+@contextmanager
+def write_session(rows: DataFrame, more: Mapping[str, str] | None = None) -> Iterator[DataFrame]:
+    """Yield the same rows, bound to a session with `WRITE_SETTINGS` and ``more``; runs no job.
+
+    Everything that decides what the rows *are* stays: caches, temporary views, functions,
+    the time zone, adaptive execution, job groups and tags of the calling thread.
+    """
+    spark, settings = rows.sparkSession, {**WRITE_SETTINGS, **(more or {})}
+    if is_connect(spark) or _is_observed(rows):
+        with _LOCK, temporary_settings(spark, settings):
+            yield rows
+    else:
+        yield rebound(rows, settings)
+
+
+def _is_observed(rows: DataFrame) -> bool:
+    """Return whether the plan holds an `Observation`: its ``get`` would wait for ever."""
+    return "CollectMetrics" in logical_plan(rows).text()
+
+
+@contextmanager
+def temporary_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Set what a session is asked to do, and put back what there was."""
+    before = {key: spark.conf.get(key, None) for key in settings}
+    try:
+        for key, value in settings.items():
+            spark.conf.set(key, value)
+        yield
+    finally:
+        for key, old in before.items():
+            insist(partial(_put_back, spark, key, old))
+
+
+def _put_back(spark: SparkSession, key: str, value: str | None) -> None:
+    if value is None:
+        spark.conf.unset(key)
+    else:
+        spark.conf.set(key, value)

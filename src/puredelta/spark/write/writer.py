@@ -38,20 +38,26 @@ from puredelta.protocol.schema.types import (
 from puredelta.protocol.schema.void_fields import require_stored_fields, stored_type, void_paths
 from puredelta.protocol.table.change_data import CHANGE_TYPE
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.spark.data_files.data_io import DataIo, data_io
-from puredelta.spark.session.helper_columns import CHANGE, IS_CHANGE
+from puredelta.spark.session.data_access import DataIo, data_io
+from puredelta.spark.session.names import CHANGE, IS_CHANGE
 from puredelta.spark.session.types import as_nullable, from_spark, quoted, to_spark_type
 from puredelta.spark.values.constraints import Check, as_stored, guarded, table_checks
 from puredelta.spark.write.arrow_job import ArrowJob, run_arrow_job
-from puredelta.spark.write.file_options import SESSION_FILES, FileOptions
-from puredelta.spark.write.parquet_job import named_failures, removed_on_failure, run_parquet_job
-from puredelta.spark.write.partition_text import partition_text
-from puredelta.spark.write.write_session import ORDERED_SETTINGS, write_session
+from puredelta.spark.write.parquet_job import (
+    ORDERED_SETTINGS,
+    SESSION_FILES,
+    FileOptions,
+    named_failures,
+    removed_on_failure,
+    run_parquet_job,
+    write_session,
+)
 from puredelta.spark.write.written_files import (
     WriteResult,
     describe_answers,
     describe_files,
     describe_with_changes,
+    partition_text,
 )
 from puredelta.store.base import NameRule, Store
 

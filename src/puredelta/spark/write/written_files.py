@@ -1,4 +1,12 @@
-"""Files that a write job left in its directory become actions of a commit.
+"""Written files as actions of a commit.
+
+Spark's writer partitions by a text *copy* of each column, made here, and the text comes
+back with the listing of the job's directory. So the spelling in the log (X-83) does not depend
+on the session's time zone or on how Spark would write odd values.
+
+Where a file system takes ``p=A`` for ``p=a`` the directories of both values would be one, and the
+listing would give one of them to the rows of both. There a text that could be meant goes by the
+digits of its bytes, which no other text has in any spelling.
 
 Statistics come from the footers, partition values from the directories. A job that wrote
 change rows beside rows of the table left two kinds of files, each below a helper directory. They
@@ -10,26 +18,151 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import partial
 
+import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.sql import Column
+from pyspark.sql import functions as F
 
-from puredelta.log.footers.file_stats import TableStatistics
-from puredelta.log.footers.parquet_footer import map_footers
+from puredelta.log.files.file_stats import TableStatistics
+from puredelta.log.files.parquet_footer import map_footers
 from puredelta.protocol.actions.actions import Add, AddChangeFile
 from puredelta.protocol.actions.log_paths import CHANGE_DATA_DIRECTORY
 from puredelta.protocol.actions.paths import decode_path, encode_path
+from puredelta.protocol.schema.types import (
+    BINARY,
+    DOUBLE,
+    FLOAT,
+    STRING,
+    TIMESTAMP,
+    DataType,
+    DecimalType,
+)
 from puredelta.protocol.table.change_data import change_file, change_file_path
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.protocol.values.partition_escape import unescape_partition_text
-from puredelta.spark.session.helper_columns import IS_CHANGE
-from puredelta.spark.write.answered_files import added_file
-from puredelta.spark.write.partition_text import log_value
+from puredelta.protocol.values.partition_values import (
+    HIVE_NULL,
+    encode_partition_value,
+    unescape_partition_text,
+)
+from puredelta.spark.session.names import IS_CHANGE
+from puredelta.spark.session.types import to_spark_type
+from puredelta.spark.write.parquet_job import unseen
 from puredelta.store.base import NameRule, Store, StoredFile
 from puredelta.worker.data_files.write_file import FileAnswer
 from puredelta.worker.data_files.write_rows import CHANGES, DATA
+
+
+def keep_answered(
+    store: Store, found: Iterable[StoredFile], answers: Mapping[str, FileAnswer]
+) -> None:
+    """Delete what attempts have left that failed or lost; ``found`` is a listing, ``answers`` say
+    what lies under which path.
+
+    Every attempt's file has a name of its own, so names count and directories do not: where a file
+    system takes ``p=A`` for ``p=a`` the listing does not spell a path as its worker did.
+
+    Raises:
+        DeltaError: a file that a worker has written is not there, or not whole (WRITE_FAILED).
+    """
+    files = {file.name: file for file in found}
+    for path, answer in answers.items():
+        file = files.pop(posixpath.basename(path), None)
+        if file is None or file.size_bytes != answer.size_bytes:
+            _require_whole(store, path, answer.size_bytes)
+    for left in files.values():
+        with contextlib.suppress(OSError):
+            store.delete(left.path)
+
+
+def _require_whole(store: Store, path: str, size_bytes: int) -> None:
+    """Look at a file itself: the listing of a network's file system may be a minute old."""
+    try:
+        seen = f"{store.read_end(path, 0).size_bytes} bytes"
+    except FileNotFoundError:
+        seen = "no such file"
+    if seen != f"{size_bytes} bytes":
+        raise unseen(f"{store.root_uri}/{path}", f"{size_bytes} bytes", seen)
+
+
+def added_file(
+    answer: FileAnswer,
+    path: str,
+    partition_values: Mapping[str, str | None],
+    statistics: TableStatistics,
+) -> Add:
+    """Return the action that adds a file; ``path`` is relative to the table root, unescaped."""
+    footer = pq.read_metadata(pa.BufferReader(answer.footer))
+    return Add(
+        path=encode_path(path),
+        partition_values=partition_values,
+        size_bytes=answer.size_bytes,
+        modified_ms=answer.modified_ms,
+        data_change=True,
+        stats=statistics.encode(footer, nan_leaves=answer.nan_columns),
+    )
+
+
+_MICRO_DIGITS = 6
+_DIGITS = "%"
+"""Before the digits of a text. A text with this character goes by its digits, too."""
+_AMBIGUOUS = rf"[A-Z{_DIGITS}]|[^\x00-\x7f]|[. ]$|^{HIVE_NULL.lower()}"
+"""Texts that some other text may be taken for; Windows drops blanks and full stops at the end."""
+
+
+def partition_text(value: Column, data_type: DataType, names: NameRule = NameRule.EXACT) -> Column:
+    """Return the text that stands for the value in a directory name; NULL stays NULL.
+
+    The empty string becomes NULL, as a partition value always does (M-108).
+    """
+    if data_type == STRING:
+        # Spark would read the name of its own NULL directory as NULL: make it longer.
+        text = F.when(value.startswith(HIVE_NULL), F.concat(value, F.lit("_"))).otherwise(value)
+        if names is NameRule.EXACT:
+            return text
+        digits = F.concat(F.lit(_DIGITS), F.lower(F.hex(value)))
+        return F.when(value.rlike(_AMBIGUOUS), digits).otherwise(text)
+    if data_type == BINARY:
+        return F.hex(value)
+    if data_type in (FLOAT, DOUBLE):
+        # -0.0 is 0.0 wherever Spark compares them: one value has one text.
+        value = F.when(value == 0, F.lit(0).cast(to_spark_type(data_type))).otherwise(value)
+    if data_type == TIMESTAMP:
+        # The time in UTC, computed without any time zone.
+        origin = F.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
+        value = F.timestamp_add("MICROSECOND", F.unix_micros(value), origin)
+    return value.cast("string")
+
+
+def log_value(
+    text: str | None, data_type: DataType, names: NameRule = NameRule.EXACT
+) -> str | None:
+    """Return the spelling of the log for an unescaped directory text, ``None`` for NULL.
+
+    >>> log_value("2020-01-01 10:11:12.5", TIMESTAMP)
+    '2020-01-01T10:11:12.500000Z'
+    """
+    if text is None or text in {"", HIVE_NULL}:
+        return None
+    match data_type:
+        case DecimalType():
+            return f"{Decimal(text):f}"
+        case _ if data_type == STRING and names is NameRule.FOLDED and text.startswith(_DIGITS):
+            return bytes.fromhex(text.removeprefix(_DIGITS)).decode()
+        case _ if data_type == STRING:
+            return text[:-1] if text.startswith(HIVE_NULL) else text
+        case _ if data_type == TIMESTAMP:
+            seconds, _, fraction = text.partition(".")
+            return f"{seconds.replace(' ', 'T')}.{fraction.ljust(_MICRO_DIGITS, '0')}Z"
+        case _ if data_type == BINARY:
+            return encode_partition_value(bytes.fromhex(text), data_type)
+        case _:
+            return text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

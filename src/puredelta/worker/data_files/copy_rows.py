@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from puredelta.worker.data_files.dictionaries import new_encodings
 from puredelta.worker.data_files.write_file import (
     FILE_ANSWERS,
     OUT_OF_REACH,
@@ -25,12 +24,12 @@ from puredelta.worker.data_files.write_file import (
     MaskedBatch,
     coalesced,
     known_options,
+    new_encodings,
     refused,
     row_groups,
     write_file,
 )
 from puredelta.worker.files import DataPath, joined, make_directory
-from puredelta.worker.limits import LIMITS, Limits
 from puredelta.worker.read_rows import (
     Mask,
     OnlySparkError,
@@ -42,7 +41,7 @@ from puredelta.worker.read_rows import (
     require_read_alike,
     unfaithful,
 )
-from puredelta.worker.wire import Fields, codec_of
+from puredelta.worker.wire import LIMITS, Fields, Limits, codec_of
 
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 """The directory that stands for NULL."""

@@ -18,23 +18,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from puredelta.worker.data_files.dictionaries import (
-    copied_encodings,
-    kept_dictionaries,
-    new_encodings,
-)
 from puredelta.worker.data_files.write_file import (
     FILE_ANSWERS,
     FileAnswer,
     MaskedBatch,
     coalesced,
+    copied_encodings,
+    kept_dictionaries,
     known_options,
+    new_encodings,
     refused,
     row_groups,
     write_file,
 )
 from puredelta.worker.files import DataPath, label
-from puredelta.worker.limits import LIMITS, LIMITS_CODEC, Limits
 from puredelta.worker.range_file import fetched_ahead
 from puredelta.worker.read_rows import (
     Mask,
@@ -46,9 +43,8 @@ from puredelta.worker.read_rows import (
     require_read_alike,
     unfaithful,
 )
-from puredelta.worker.small_files.footer_template import FooterTemplate
-from puredelta.worker.small_files.merged_parquet import MergedParquet
-from puredelta.worker.wire import Fields, codec_of
+from puredelta.worker.scan.small_files import FooterTemplate, MergedParquet
+from puredelta.worker.wire import LIMITS, LIMITS_CODEC, Fields, Limits, codec_of
 
 _CODECS = {"UNCOMPRESSED": "none"} | {
     name: name.lower() for name in ("SNAPPY", "GZIP", "BROTLI", "ZSTD", "LZ4")

@@ -17,21 +17,19 @@ import numpy as np
 import pyarrow as pa
 
 from puredelta.worker.data_files.copy_rows import HIVE_NULL
-from puredelta.worker.data_files.dictionaries import new_encodings
 from puredelta.worker.data_files.write_file import (
     FILE_ANSWERS,
     OUT_OF_REACH,
     FileAnswer,
     known_options,
+    new_encodings,
     refused,
     row_groups,
     write_file,
 )
 from puredelta.worker.files import DataPath, joined, make_directory
-from puredelta.worker.limits import LIMITS, Limits
-from puredelta.worker.scan.columns import ColumnRules, as_stored
-from puredelta.worker.scan.spatial import plain_schema
-from puredelta.worker.wire import Fields, codec_of
+from puredelta.worker.scan.file_columns import ColumnRules, as_stored, plain_schema
+from puredelta.worker.wire import LIMITS, Fields, Limits, codec_of
 
 _RULES = ColumnRules(case_sensitive=True)
 DATA, CHANGES = 0, 1

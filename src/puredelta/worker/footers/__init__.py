@@ -1,1 +1,1 @@
-"""Footers of Parquet files as bytes: what Thrift says, and whether Arrow may look at them."""
+"""Footers of Parquet files as bytes: a reader of Thrift, and the check before Arrow reads them."""

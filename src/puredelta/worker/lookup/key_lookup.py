@@ -24,6 +24,7 @@ from puredelta.worker.lookup.conditions import (
 )
 from puredelta.worker.lookup.key_index import KeyIndex, Numbers, run_starts
 from puredelta.worker.lookup.lookup_read import (
+    RowRange,
     SourcePart,
     cast_to,
     coalesced,
@@ -41,7 +42,6 @@ from puredelta.worker.lookup.lookup_request import (
     LookupBatch,
     LookupRequest,
 )
-from puredelta.worker.lookup.row_range import RowRange
 from puredelta.worker.read_rows import Mask, OnlySparkError, require_one_calendar
 from puredelta.worker.wire import Fields
 

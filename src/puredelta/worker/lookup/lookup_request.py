@@ -20,11 +20,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from puredelta.worker.files import DataPath
-from puredelta.worker.limits import LIMITS, Limits
 from puredelta.worker.lookup.conditions import ResidualConditions
 from puredelta.worker.lookup.key_index import Numbers, whole_numbers
 from puredelta.worker.read_rows import Mask
-from puredelta.worker.wire import codec_of
+from puredelta.worker.wire import LIMITS, Limits, codec_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

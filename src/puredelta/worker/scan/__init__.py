@@ -1,1 +1,1 @@
-"""Rows of data files in the columns that a table has by now."""
+"""Rows of data files in the columns of the table, many small files decoded as one."""

@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 
 from puredelta.worker.files import DataPath, label
-from puredelta.worker.limits import LIMITS, Limits
 from puredelta.worker.range_file import fetched_ahead
 from puredelta.worker.read_rows import (
     LEGACY_INT96,
@@ -27,9 +26,9 @@ from puredelta.worker.read_rows import (
     read_batches,
     require_read_alike,
 )
-from puredelta.worker.scan.columns import ColumnRules, as_stored
+from puredelta.worker.scan.file_columns import ColumnRules, as_stored
 from puredelta.worker.scan.row_groups import GroupStatistics
-from puredelta.worker.wire import Fields, codec_of
+from puredelta.worker.wire import LIMITS, Fields, Limits, codec_of
 
 _LEGACY_DATES = b"org.apache.spark.legacyDateTime"
 _FIRST_OF_CALENDAR = 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from puredelta.commands.dml.resolve.columns import (
+from puredelta.commands.dml.resolve.target_columns import (
     TargetField,
     TargetNames,
     require_insertable,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from puredelta.commands.dml.resolve.conditions import split_condition
-from puredelta.commands.dml.resolve.statement import EquiPair
+from puredelta.commands.dml.resolve.resolved_statement import EquiPair
 from puredelta.protocol.schema.types import LONG
 from puredelta.protocol.values.predicates import (
     FALSE,

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from puredelta.commands.dml.resolve.evolve import Evolution, canonical_path, evolved_config
-from puredelta.commands.dml.resolve.settings import MergeSettings
+from puredelta.commands.dml.settings import MergeSettings
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.protocol.actions.actions import Metadata, Protocol
 from puredelta.protocol.features.type_widening import AutomaticWidening

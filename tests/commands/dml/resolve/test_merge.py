@@ -13,8 +13,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from puredelta.commands.dml.resolve.merge import resolve_merge
-from puredelta.commands.dml.resolve.statement import ResolvedStatement, ResolvedUpdate
-from puredelta.commands.dml.spec.merge import (
+from puredelta.commands.dml.resolve.resolved_statement import ResolvedStatement, ResolvedUpdate
+from puredelta.commands.dml.spec import (
     Assignment,
     Clause,
     Delete,
@@ -31,7 +31,7 @@ from puredelta.commands.dml.spec.merge import (
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.protocol.actions.actions import Metadata, Protocol
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.spark.session.helper_columns import NO_SOURCE_COLUMN
+from puredelta.spark.session.names import NO_SOURCE_COLUMN
 from puredelta.spark.session.session import SessionInfo
 
 TARGET = "key int, value int, st struct<a:int,b:struct<c:int,d:int>>, name string"

@@ -1,10 +1,10 @@
-"""A condition taken apart: what prunes the target, what prunes the source, what joins them."""
+"""Conditions split by the sides that they read: pruning the target, the source, or joining both."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from puredelta.commands.dml.resolve.statement import (
+from puredelta.commands.dml.resolve.resolved_statement import (
     ConditionParts,
     EquiPair,
     ResolvedCondition,

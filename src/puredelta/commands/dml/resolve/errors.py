@@ -12,7 +12,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from puredelta.commands.dml.resolve.drafts import SEARCH_CONDITION
+from puredelta.commands.dml.resolve.unresolved_clauses import SEARCH_CONDITION
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.spark.resolve.expressions import (
     Request,
@@ -20,9 +20,9 @@ from puredelta.spark.resolve.expressions import (
     ResolutionProblem,
     ResolvedExpression,
     Resolver,
+    Scope,
 )
-from puredelta.spark.resolve.frames import Scope
-from puredelta.spark.session.identifiers import display_name
+from puredelta.spark.session.names import display_name
 from puredelta.spark.values.store_assignment import is_same_type, sql_type
 
 _DEFAULT = "default"

@@ -1,4 +1,4 @@
-"""The table after a MERGE that may change its schema (M-46 to M-58).
+"""The table after a MERGE that evolves its schema, and implicit casts (M-46 to M-58).
 
 Decided from names and types alone, before a row is read: a clause that never fires evolves
 the table like any other. Nothing is removed, reordered or renamed.
@@ -13,16 +13,55 @@ from dataclasses import dataclass
 
 from puredelta.commands.definition.dependent_rules import require_same_types
 from puredelta.commands.definition.schema_change import require_storable_types, with_schema
-from puredelta.commands.dml.resolve.settings import MergeSettings
+from puredelta.commands.dml.settings import MergeSettings
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.protocol.features.type_widening import AutomaticWidening, with_type_changes
-from puredelta.protocol.schema.implicit_casts import is_implicit_cast
 from puredelta.protocol.schema.schema_json import simple_string
 from puredelta.protocol.schema.traversal import fields_by_path, shape
-from puredelta.protocol.schema.types import StructField, StructType
+from puredelta.protocol.schema.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGRAL,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VOID,
+    DataType,
+    DecimalType,
+    StructField,
+    StructType,
+)
 from puredelta.protocol.schema.void_fields import require_stored_fields
 from puredelta.protocol.table.schema_merge import merge_schemas
 from puredelta.protocol.table.table_config import TableConfig
+
+_NUMBERS = INTEGRAL | {FLOAT, DOUBLE}
+_TIMES = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
+
+
+def is_implicit_cast(given: DataType, to: DataType) -> bool:
+    """Return whether Spark's classic coercion turns a leaf of one type into the other.
+
+    The answer is about types, not values: a text that is no number fails later, in the cast.
+
+    >>> from puredelta.protocol.schema.types import INTEGER
+    >>> is_implicit_cast(STRING, INTEGER), is_implicit_cast(STRING, BOOLEAN)
+    (True, False)
+    """
+    if given in (to, VOID):
+        return True
+    if to == STRING:
+        return _is_number(given) or given in (*_TIMES, BOOLEAN, BINARY)
+    if given == STRING:
+        return _is_number(to) or to in (*_TIMES, BINARY)
+    return (_is_number(given) and _is_number(to)) or (given in _TIMES and to in _TIMES)
+
+
+def _is_number(data_type: DataType) -> bool:
+    return isinstance(data_type, DecimalType) or data_type in _NUMBERS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

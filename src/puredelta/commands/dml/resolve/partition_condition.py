@@ -5,9 +5,9 @@ from __future__ import annotations
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import SparkSession
 
-from puredelta.commands.dml.resolve.statement import ResolvedStatement
+from puredelta.commands.dml.resolve.resolved_statement import ResolvedStatement
 from puredelta.commands.dml.resolve.update_delete import resolve_rows
-from puredelta.commands.dml.spec.update_delete import DeleteSpec
+from puredelta.commands.dml.spec import DeleteSpec
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.resolve.table_attributes import table_identity

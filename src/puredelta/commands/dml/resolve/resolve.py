@@ -8,12 +8,9 @@ from pyspark.sql import DataFrame
 from typing_extensions import assert_never
 
 from puredelta.commands.dml.resolve.merge import resolve_merge
-from puredelta.commands.dml.resolve.statement import ResolvedStatement, StatementKind
+from puredelta.commands.dml.resolve.resolved_statement import ResolvedStatement, StatementKind
 from puredelta.commands.dml.resolve.update_delete import resolve_rows
-from puredelta.commands.dml.spec.merge import MergeSpec
-from puredelta.commands.dml.spec.replace_where import ReplaceSpec
-from puredelta.commands.dml.spec.statement import Asked
-from puredelta.commands.dml.spec.update_delete import DeleteSpec, UpdateSpec
+from puredelta.commands.dml.spec import Asked, DeleteSpec, MergeSpec, ReplaceSpec, UpdateSpec
 from puredelta.log.commit.commit_checks import require_removable
 from puredelta.protocol.table.change_data import require_no_change_columns
 from puredelta.protocol.table.table_config import TableConfig

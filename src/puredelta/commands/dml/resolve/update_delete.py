@@ -12,42 +12,39 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from puredelta.commands.dml.resolve.columns import (
-    TargetField,
-    find_set_column,
-    require_no_conflict,
-    require_no_identity_update,
-)
 from puredelta.commands.dml.resolve.conditions import as_condition
-from puredelta.commands.dml.resolve.default_keyword import resolve_with_defaults
 from puredelta.commands.dml.resolve.errors import (
     require_deterministic,
     require_filter,
     require_no_errors,
     require_same_schema,
 )
-from puredelta.commands.dml.resolve.frames import StatementFrames
-from puredelta.commands.dml.resolve.settings import MergeSettings
-from puredelta.commands.dml.resolve.statement import (
+from puredelta.commands.dml.resolve.resolved_statement import (
     ConditionParts,
     NotMatchedBySourceClause,
     ResolvedCondition,
     ResolvedDelete,
     ResolvedStatement,
     ResolvedUpdate,
+    StatementFrames,
     StatementKind,
 )
+from puredelta.commands.dml.resolve.target_columns import (
+    TargetField,
+    find_set_column,
+    require_no_conflict,
+    require_no_identity_update,
+    resolve_with_defaults,
+)
 from puredelta.commands.dml.resolve.values import AssignedValue, RowBuilder
-from puredelta.commands.dml.spec.merge import Assignment
-from puredelta.commands.dml.spec.update_delete import RowSpec, UpdateSpec, operation_name
+from puredelta.commands.dml.settings import MergeSettings
+from puredelta.commands.dml.spec import Assignment, RowSpec, UpdateSpec, operation_name
 from puredelta.protocol.actions import operations
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.protocol.values.predicates import TRUE
 from puredelta.spark.resolve.analysis import Analysis, open_analysis
-from puredelta.spark.resolve.expressions import Request, Resolution, ResolvedExpression
-from puredelta.spark.resolve.frames import Scope
-from puredelta.spark.session.session import SessionInfo
-from puredelta.spark.session.small_frames import no_rows
+from puredelta.spark.resolve.expressions import Request, Resolution, ResolvedExpression, Scope
+from puredelta.spark.session.session import SessionInfo, no_rows
 from puredelta.spark.session.types import to_spark
 from puredelta.spark.values.store_assignment import StoreAssigner, Value, cast_mode
 

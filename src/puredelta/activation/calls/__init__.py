@@ -1,1 +1,0 @@
-"""Calls of PySpark that mean Delta, as commands of our own."""

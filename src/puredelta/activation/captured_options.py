@@ -1,0 +1,202 @@
+"""Options set so far on a PySpark reader or writer; PySpark keeps them only in the JVM.
+
+The calls themselves are forwarded unchanged. What was captured is read when a call turns out
+to mean Delta. A builder that was made before the activation has captured nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.table.clustering import ColumnPath, clustering_columns
+from puredelta.spark.session.names import parse_name
+
+_ATTRIBUTE = "_puredelta_captured"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapturedOptions:
+    """The format, options and layout that one builder was given."""
+
+    format: str | None = None
+    mode: str | None = None
+    options: Mapping[str, str] | None = None
+    """As spelt last; names that differ in case are one option."""
+    partition_by: tuple[str, ...] = ()
+    has_schema: bool = False
+    cluster_by: tuple[str, ...] = ()
+    layout: str | None = None
+    """``bucketBy`` or ``sortBy`` of a writer, if one was called."""
+    output_mode: str | None = None
+    query_name: str | None = None
+    trigger: Mapping[str, Any] | None = None
+    has_own_sink: bool = False
+    """``foreach`` or ``foreachBatch`` was called, so the format means nothing."""
+    table: TableOptions | None = None
+    """What only ``df.writeTo(name)`` takes."""
+
+    @classmethod
+    def of(cls, builder: Any) -> CapturedOptions:
+        """Return what this reader or writer was given."""
+        found = vars(builder).get(_ATTRIBUTE)
+        return found if isinstance(found, CapturedOptions) else cls()
+
+    def keep(self, builder: Any) -> None:
+        """Make this the options of a builder."""
+        vars(builder)[_ATTRIBUTE] = self
+
+    def with_options(self, options: Mapping[str, Any]) -> CapturedOptions:
+        """Add options as PySpark does: None says nothing, true and false in lower case.
+
+        >>> first = CapturedOptions().with_options({"mergeSchema": True})
+        >>> first.with_options({"MERGESCHEMA": 1}).options
+        {'MERGESCHEMA': '1'}
+        """
+        known = dict(self.options or {})
+        for name, value in options.items():
+            if value is None:
+                continue
+            for same in [key for key in known if key.lower() == name.lower()]:
+                del known[same]
+            known[name] = str(value).lower() if isinstance(value, bool) else str(value)
+        return replace(self, options=known)
+
+    def with_partitions(self, columns: str | Sequence[str]) -> CapturedOptions:
+        """Set the partition columns."""
+        names = (columns,) if isinstance(columns, str) else tuple(columns)
+        return replace(self, partition_by=names)
+
+    def with_table(self, **changes: Any) -> CapturedOptions:
+        """Change what only a table writer takes; a writer made before the activation has none."""
+        return self if self.table is None else replace(self, table=replace(self.table, **changes))
+
+    def with_property(self, property: str, value: str) -> CapturedOptions:
+        """Add a property of the table to what a table writer was given."""
+        known = {} if self.table is None else self.table.properties
+        return self.with_table(properties={**known, property: value})
+
+    def with_last_call(
+        self,
+        options: Mapping[str, Any],
+        *,
+        mode: str | None = None,
+        format: str | None = None,
+        partition_by: Any = None,
+    ) -> CapturedOptions:
+        """Add what the call that does the work was given."""
+        given = replace(self, mode=mode or self.mode, format=format or self.format)
+        given = given.with_options(options)
+        return given if partition_by is None else given.with_partitions(partition_by)
+
+    def with_start(
+        self,
+        format: str | None,
+        output_mode: str | None,
+        partition_by: Any,
+        query_name: str | None,
+        options: Mapping[str, Any],
+    ) -> CapturedOptions:
+        """Add what the call that starts a query was given."""
+        given = self.with_last_call(options, format=format, partition_by=partition_by)
+        return replace(
+            given,
+            output_mode=output_mode or self.output_mode,
+            query_name=query_name or self.query_name,
+            has_own_sink=self.has_own_sink and format is None,
+        )
+
+    def without_option(self, name: str) -> CapturedOptions:
+        """Leave an option out."""
+        kept = {k: v for k, v in (self.options or {}).items() if k.lower() != name.lower()}
+        return replace(self, options=kept)
+
+    def option(self, name: str) -> str | None:
+        """Return an option, whatever the case of its name."""
+        found = (v for k, v in (self.options or {}).items() if k.lower() == name.lower())
+        return next(found, None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableOptions:
+    """What one ``df.writeTo(name)`` was given beside the format and options."""
+
+    rows: DataFrame
+    name: str
+    properties: Mapping[str, str]
+    partition_by: tuple[str | Column, ...] = ()
+    cluster_by: tuple[str, ...] | None = None
+
+
+def find_path(captured: CapturedOptions, argument: Any) -> str | None:
+    """Return the path, or None if there is none.
+
+    Raises:
+        InvalidRequestError: there are several.
+    """
+    paths = list(argument) if isinstance(argument, list | tuple) else [argument]
+    given = [str(path) for path in paths if path is not None]
+    option = captured.option("path")
+    if len(given) > 1 or (given and option is not None):
+        raise InvalidRequestError(
+            f"Only one path can be given for format 'delta', not {[*given, option]}. Read each "
+            "table by itself and combine the rows with union.",
+            code=ErrorCode.OPERATION_NOT_ALLOWED,
+            paths=tuple(given),
+        )
+    return given[0] if given else option
+
+
+def require_path(captured: CapturedOptions, argument: Any) -> str:
+    """Return the path.
+
+    Raises:
+        InvalidRequestError: there is none, or several.
+    """
+    path = find_path(captured, argument)
+    if path is None:
+        raise InvalidRequestError(
+            "'path' is not specified: name the table's directory in load(path) or save(path).",
+            code=ErrorCode.OPERATION_NOT_ALLOWED,
+        )
+    return path
+
+
+def clustering_paths(captured: CapturedOptions) -> tuple[ColumnPath, ...]:
+    """Return the columns that a writer was given, each as the parts of its name."""
+    return tuple(map(parse_name, captured.cluster_by))
+
+
+def is_clustered_otherwise(log: TableLog, captured: CapturedOptions) -> bool:
+    """Return whether the table is clustered by other columns than the writer says, or not there."""
+    return _known(log) != _folded(clustering_paths(captured))
+
+
+def clustered_otherwise(log: TableLog, captured: CapturedOptions) -> InvalidRequestError:
+    """Return the error for rows that are to be clustered otherwise than their table."""
+    known = [".".join(path) for path in _known(log) or ()]
+    return InvalidRequestError(
+        "The provided clustering columns do not match the existing table's.\n"
+        f"- provided: {', '.join(captured.cluster_by)}\n- existing: {', '.join(known)}\n"
+        "Leave clusterBy out, or change the table by ALTER TABLE ... CLUSTER BY first.",
+        code=ErrorCode.CLUSTERING_COLUMNS_MISMATCH,
+        provided=captured.cluster_by,
+        existing=tuple(known),
+    )
+
+
+def _known(log: TableLog) -> tuple[ColumnPath, ...] | None:
+    snapshot = log.find_snapshot()
+    if snapshot is None:
+        return None
+    return _folded(clustering_columns(snapshot.config, snapshot.domain_metadata))
+
+
+def _folded(paths: tuple[ColumnPath, ...]) -> tuple[ColumnPath, ...]:
+    """Names of columns ignore case."""
+    return tuple(tuple(part.lower() for part in path) for path in paths)

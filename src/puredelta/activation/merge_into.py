@@ -1,0 +1,178 @@
+"""``df.mergeInto(table, condition)`` of PySpark, as a MERGE of our own.
+
+The frame is the source. The table's columns may be called ``table.column``, as its name says,
+like in SQL text. As PySpark's own, a writer is changed by its methods, which return it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.merge import MergeIntoWriter
+
+from puredelta.commands.dml.execute import run_merge
+from puredelta.commands.dml.spec import (
+    Assignment,
+    Clause,
+    Delete,
+    Expression,
+    Insert,
+    Matched,
+    MergeSpec,
+    NotMatched,
+    NotMatchedBySource,
+    Star,
+    Update,
+    assignments,
+    optional_condition,
+    require_merge_condition,
+)
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.catalog.catalog_entries import find_table
+from puredelta.spark.jvm.catalog import SESSION_CATALOG
+from puredelta.spark.resolve.table_attributes import qualified, table_identity
+from puredelta.spark.session.pyspark_errors import methods_like_pyspark
+from puredelta.statements.names.names import find_location, require_table
+from puredelta.statements.text.table_name import TableName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeTarget:
+    """A Delta table that a call names."""
+
+    log: TableLog
+    rows: DataFrame
+    """None of them; the columns under the name."""
+
+
+def find_target(spark: SparkSession, name: TableName) -> MergeTarget | None:
+    """Return the Delta table of a name; None for anything else, and for names over Connect.
+
+    Raises:
+        TableNotFoundError: it is a path, and there is no table.
+    """
+    location = find_location(spark, name)
+    if location is None:
+        return None
+    log = require_table(spark, location, name)
+    columns = table_identity(spark, log.snapshot().config.schema)
+    entry = None if name.path is not None else find_table(spark, name.parts)
+    qualifier = name.qualifier if entry is None else (SESSION_CATALOG, entry.database, entry.name)
+    return MergeTarget(log=log, rows=qualified(columns, qualifier))
+
+
+@methods_like_pyspark
+class DeltaMergeInto(MergeIntoWriter):
+    """What ``df.mergeInto`` returns where the table is a Delta table."""
+
+    def __init__(self, source_rows: DataFrame, target: MergeTarget, condition: Column) -> None:
+        self._source_rows = source_rows
+        self._target = target
+        self._spec = MergeSpec(on=require_merge_condition(condition), clauses=())
+
+    def whenMatched(self, condition: Column | None = None) -> WhenMatched:
+        """Start a clause for rows of the table that match."""
+        return WhenMatched(self, condition)
+
+    def whenNotMatched(self, condition: Column | None = None) -> WhenNotMatched:
+        """Start a clause for rows of the frame that match no row of the table."""
+        return WhenNotMatched(self, condition)
+
+    def whenNotMatchedBySource(self, condition: Column | None = None) -> WhenNotMatchedBySource:
+        """Start a clause for rows of the table that match no row of the frame."""
+        return WhenNotMatchedBySource(self, condition)
+
+    def withSchemaEvolution(self) -> DeltaMergeInto:
+        """Let the table take on the frame's new columns and fields."""
+        self._spec = replace(self._spec, evolve_schema=True)
+        return self
+
+    def merge(self) -> None:
+        """Run the MERGE.
+
+        Raises:
+            InvalidRequestError: the statement is wrong, or a row breaks a rule of the table,
+                which is unchanged.
+            UnsupportedError: the table or the statement needs what is not implemented.
+            ConflictError: another writer changed what this MERGE read.
+        """
+        run_merge(
+            self._source_rows.sparkSession,
+            self._target.log,
+            self._spec,
+            target_rows=self._target.rows,
+            source_rows=self._source_rows,
+        )
+
+    def add(self, clause: Clause) -> DeltaMergeInto:
+        """Add a clause; the methods of clauses call it."""
+        self._spec = replace(self._spec, clauses=(*self._spec.clauses, clause))
+        return self
+
+
+class _When:
+    """A clause that waits for its action."""
+
+    def __init__(self, merge: DeltaMergeInto, condition: Column | None) -> None:
+        self._merge = merge
+        self._condition: Expression | None = optional_condition(condition)
+
+
+@methods_like_pyspark
+class WhenMatched(_When, MergeIntoWriter.WhenMatched):
+    """``WHEN MATCHED``."""
+
+    def updateAll(self) -> DeltaMergeInto:
+        """Update every column with the frame's column of the same name."""
+        return self._merge.add(Matched(Update(Star.STAR), self._condition))
+
+    def update(self, assignments: dict[str, Column]) -> DeltaMergeInto:
+        """Update columns of the table."""
+        values = _values(assignments, "whenMatched().update")
+        return self._merge.add(Matched(Update(values), self._condition))
+
+    def delete(self) -> DeltaMergeInto:
+        """Delete the rows."""
+        return self._merge.add(Matched(Delete(), self._condition))
+
+
+@methods_like_pyspark
+class WhenNotMatched(_When, MergeIntoWriter.WhenNotMatched):
+    """``WHEN NOT MATCHED``."""
+
+    def insertAll(self) -> DeltaMergeInto:
+        """Insert every column by name."""
+        return self._merge.add(NotMatched(Insert(Star.STAR), self._condition))
+
+    def insert(self, assignments: dict[str, Column]) -> DeltaMergeInto:
+        """Insert some columns; the others are NULL, or their default."""
+        values = _values(assignments, "whenNotMatched().insert")
+        return self._merge.add(NotMatched(Insert(values), self._condition))
+
+
+@methods_like_pyspark
+class WhenNotMatchedBySource(_When, MergeIntoWriter.WhenNotMatchedBySource):
+    """``WHEN NOT MATCHED BY SOURCE``."""
+
+    def updateAll(self) -> DeltaMergeInto:
+        """Refuse: there is no row of the frame to take the values from (M-06)."""
+        raise InvalidRequestError(
+            "whenNotMatchedBySource().updateAll() is not possible: there is no row of the source "
+            "to take the values from. Use update({column: value}).",
+            code=ErrorCode.ILLEGAL_USAGE,
+        )
+
+    def update(self, assignments: dict[str, Column]) -> DeltaMergeInto:
+        """Update columns of the table; values may use its columns only."""
+        values = _values(assignments, "whenNotMatchedBySource().update")
+        return self._merge.add(NotMatchedBySource(Update(values), self._condition))
+
+    def delete(self) -> DeltaMergeInto:
+        """Delete the rows."""
+        return self._merge.add(NotMatchedBySource(Delete(), self._condition))
+
+
+def _values(given: dict[str, Column], method: str) -> tuple[Assignment, ...]:
+    return assignments(given, argument=f"'assignments' in {method}")

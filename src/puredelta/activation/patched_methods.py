@@ -1,0 +1,239 @@
+"""The table of PySpark methods that the activation replaces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import partial
+from typing import Any, TypeAlias
+
+from puredelta.activation import table_writing
+from puredelta.activation.captured_options import CapturedOptions, TableOptions
+from puredelta.activation.patches import Make, Method, Patches, session_behind
+from puredelta.activation.reader_methods import (
+    delta_load,
+    delta_sql,
+    delta_stream_load,
+    delta_stream_table,
+    delta_table,
+)
+from puredelta.activation.writer_methods import (
+    delta_create_table,
+    delta_definition,
+    delta_insert_into,
+    delta_merge_into,
+    delta_save,
+    delta_save_as_table,
+    delta_start,
+    delta_table_write,
+    delta_to_table,
+)
+from puredelta.commands.create.create_table import CreateMode
+from puredelta.spark.scan.log_answers import answered, counted, limited
+
+
+def shorter(original: Method) -> Method:
+    """``collect``, ``toPandas`` and the like: see `puredelta.spark.scan.log_answers`."""
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        rows = answered(self)
+        return original(self if rows is None else rows, *args, **kwargs)
+
+    return call
+
+
+def shorter_show(original: Method) -> Method:
+    """``df.show(n)``, which looks at one row more than it shows."""
+
+    def call(self: Any, n: Any = 20, *args: Any, **kwargs: Any) -> Any:
+        rows = answered(self)
+        if rows is None and type(n) is int:
+            rows = limited(self, n + 1)
+        return original(self if rows is None else rows, n, *args, **kwargs)
+
+    return call
+
+
+def shorter_count(original: Method) -> Method:
+    """``df.count()``."""
+
+    def call(self: Any) -> Any:
+        number = counted(self)
+        if number is not None:
+            return number
+        rows = answered(self)
+        return original(self if rows is None else rows)
+
+    return call
+
+
+def shorter_is_empty(original: Method) -> Method:
+    """``df.isEmpty()``."""
+
+    def call(self: Any) -> Any:
+        number = counted(self)
+        if number is not None:
+            return number == 0
+        rows = answered(self)
+        return original(self if rows is None else rows)
+
+    return call
+
+
+class Owner(Enum):
+    """A class of PySpark whose methods are replaced; classic and Connect have one each.
+
+    The value is its module, below the package of a kind of session, and its name.
+    """
+
+    SESSION = ("session", "SparkSession")
+    CATALOG = ("catalog", "Catalog")
+    FRAME = ("dataframe", "DataFrame")
+    READER = ("readwriter", "DataFrameReader")
+    WRITER = ("readwriter", "DataFrameWriter")
+    TABLE_WRITER = ("readwriter", "DataFrameWriterV2")
+    STREAM_READER = ("streaming.readwriter", "DataStreamReader")
+    STREAM_WRITER = ("streaming.readwriter", "DataStreamWriter")
+
+
+@dataclass(frozen=True, slots=True)
+class PatchedMethod:
+    """One method, and what makes its replacement from the original."""
+
+    owner: Owner
+    name: str
+    make: Make
+
+
+Capture: TypeAlias = Callable[..., CapturedOptions]
+"""What was captured before and the arguments of a call -> what is captured now."""
+
+
+def _mode(known: CapturedOptions, saveMode: str | None) -> CapturedOptions:
+    return known if saveMode is None else replace(known, mode=saveMode)
+
+
+_OPTIONS: Mapping[str, Capture] = {
+    "format": lambda known, source: replace(known, format=source, has_own_sink=False),
+    "option": lambda known, key, value: known.with_options({key: value}),
+    "options": lambda known, /, **options: known.with_options(options),
+}
+_LAYOUT: Mapping[str, Capture] = {
+    "partitionBy": lambda known, *cols: known.with_partitions(_one_by_one(cols)),
+    "clusterBy": lambda known, *cols: replace(known, cluster_by=tuple(_one_by_one(cols))),
+}
+_READER: Mapping[str, Capture] = {
+    **_OPTIONS,
+    "schema": lambda known, *_, **__: replace(known, has_schema=True),
+}
+_WRITER: Mapping[str, Capture] = {
+    **_OPTIONS,
+    **_LAYOUT,
+    "mode": _mode,
+    "bucketBy": lambda known, *_, **__: replace(known, layout="bucketBy"),
+    "sortBy": lambda known, *_, **__: replace(known, layout="sortBy"),
+}
+_TABLE_WRITER: Mapping[str, Capture] = {
+    "using": lambda known, provider: replace(known, format=provider),
+    "option": _OPTIONS["option"],
+    "options": _OPTIONS["options"],
+    "tableProperty": CapturedOptions.with_property,
+    "partitionedBy": lambda known, col, *cols: known.with_table(partition_by=(col, *cols)),
+    "clusterBy": lambda known, col, *cols: known.with_table(cluster_by=(col, *cols)),
+}
+_STREAM_WRITER: Mapping[str, Capture] = {
+    **_OPTIONS,
+    **_LAYOUT,
+    "outputMode": lambda known, outputMode: replace(known, output_mode=outputMode),
+    "queryName": lambda known, queryName: replace(known, query_name=queryName),
+    "trigger": lambda known, **trigger: replace(known, trigger=trigger),  # noqa: PLW0108 - a dict
+    "foreach": lambda known, *_, **__: replace(known, has_own_sink=True),
+    "foreachBatch": lambda known, *_, **__: replace(known, has_own_sink=True),
+}
+
+
+def _one_by_one(columns: tuple[Any, ...]) -> Any:
+    """Return columns that were given one by one, or as one list."""
+    is_list = len(columns) == 1 and isinstance(columns[0], list | tuple)
+    return columns[0] if is_list else columns
+
+
+def _capturing(owner: Owner, captures: Mapping[str, Capture]) -> Iterable[PatchedMethod]:
+    """Let methods of a builder capture their arguments, and do nothing else."""
+
+    def make(capture: Capture, original: Method) -> Method:
+        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+            answer = original(self, *args, **kwargs)  # first: what it refuses was not given
+            capture(CapturedOptions.of(self), *args, **kwargs).keep(self)
+            return answer
+
+        return call
+
+    return (PatchedMethod(owner, name, partial(make, how)) for name, how in captures.items())
+
+
+def _capturing_table_writer(original: Method) -> Method:
+    """Let ``df.writeTo(name)`` capture the frame and the name for the writer that it makes."""
+
+    def call(self: Any, table: str) -> Any:
+        made = original(self, table)
+        CapturedOptions(table=TableOptions(rows=self, name=table, properties={})).keep(made)
+        return made
+
+    return call
+
+
+PATCHED_METHODS: tuple[PatchedMethod, ...] = (
+    *_capturing(Owner.READER, _READER),
+    PatchedMethod(Owner.READER, "load", delta_load),
+    PatchedMethod(Owner.READER, "table", delta_table(session_behind)),
+    *_capturing(Owner.WRITER, _WRITER),
+    PatchedMethod(Owner.WRITER, "save", delta_save),
+    PatchedMethod(Owner.WRITER, "saveAsTable", delta_save_as_table),
+    PatchedMethod(Owner.WRITER, "insertInto", delta_insert_into),
+    PatchedMethod(Owner.FRAME, "writeTo", _capturing_table_writer),
+    PatchedMethod(Owner.FRAME, "mergeInto", delta_merge_into),
+    PatchedMethod(Owner.FRAME, "count", shorter_count),
+    PatchedMethod(Owner.FRAME, "isEmpty", shorter_is_empty),
+    PatchedMethod(Owner.FRAME, "show", shorter_show),
+    *(
+        PatchedMethod(Owner.FRAME, name, shorter)
+        for name in ("collect", "explain", "toArrow", "toLocalIterator", "toPandas")
+    ),
+    *_capturing(Owner.TABLE_WRITER, _TABLE_WRITER),
+    PatchedMethod(Owner.TABLE_WRITER, "append", delta_table_write(table_writing.append)),
+    PatchedMethod(Owner.TABLE_WRITER, "overwrite", delta_table_write(table_writing.overwrite)),
+    PatchedMethod(
+        Owner.TABLE_WRITER,
+        "overwritePartitions",
+        delta_table_write(table_writing.overwrite_partitions),
+    ),
+    PatchedMethod(Owner.TABLE_WRITER, "create", delta_definition(CreateMode.CREATE)),
+    PatchedMethod(Owner.TABLE_WRITER, "replace", delta_definition(CreateMode.REPLACE)),
+    PatchedMethod(
+        Owner.TABLE_WRITER, "createOrReplace", delta_definition(CreateMode.CREATE_OR_REPLACE)
+    ),
+    *_capturing(Owner.STREAM_READER, _READER),
+    PatchedMethod(Owner.STREAM_READER, "load", delta_stream_load),
+    PatchedMethod(Owner.STREAM_READER, "table", delta_stream_table),
+    *_capturing(Owner.STREAM_WRITER, _STREAM_WRITER),
+    PatchedMethod(Owner.STREAM_WRITER, "start", delta_start),
+    PatchedMethod(Owner.STREAM_WRITER, "toTable", delta_to_table),
+    PatchedMethod(Owner.CATALOG, "createTable", delta_create_table),
+    PatchedMethod(Owner.SESSION, "table", delta_table(lambda session: session)),
+    PatchedMethod(Owner.SESSION, "sql", delta_sql),
+)
+
+
+def patched(owners: Mapping[Owner, type]) -> Patches:
+    """Replace the methods of these classes; what is done so far is undone if one fails."""
+    patches = Patches()
+    try:
+        for method in PATCHED_METHODS:
+            if method.owner in owners:
+                patches.replace(owners[method.owner], method.name, method.make)
+    except BaseException:
+        patches.undo()
+        raise
+    return patches

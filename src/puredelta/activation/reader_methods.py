@@ -1,0 +1,165 @@
+"""``spark.read``, ``spark.readStream``, ``spark.table`` and ``spark.sql`` where they mean Delta.
+
+Each function takes a method of PySpark and returns what stands in its place. It looks at as
+little as it can, and what does not mean Delta reaches the original with the very arguments of
+the caller.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from puredelta.activation.captured_options import CapturedOptions
+from puredelta.activation.data_source import STORAGE_OPTION
+from puredelta.activation.patches import Make, Method, session_behind, table_name
+from puredelta.activation.reading import load, load_stream, prepare_stream, rows_at
+from puredelta.spark.catalog.relation_cache import (
+    NamedRelations,
+    find_relations,
+    named_relations,
+    pinned_tables,
+    rows_of_name,
+)
+from puredelta.spark.resolve.sql_text import asks_parser
+from puredelta.spark.session.names import FORMAT, is_delta
+from puredelta.spark.session.session import is_connect
+from puredelta.spark.session.storage import session_storage
+from puredelta.statements.execute.dispatch import run_ours, run_query
+from puredelta.statements.names.names import find_location
+from puredelta.statements.names.parameters import with_computed_names
+from puredelta.statements.names.stored_views import find_stored_view_rows, need_names
+from puredelta.store.registry import has_scheme
+
+_MAY_NAME_TABLES = re.compile(r"\b(?:from|join|table)\b", re.IGNORECASE)
+_FIELD = re.compile(r"\{[^{}]*\}")
+"""A field of a template; what it stands for is no table of the catalog."""
+_STREAM_START = "startingTimestamp"
+
+
+def delta_load(original: Method) -> Method:
+    """``spark.read.format("delta").load(path)`` and ``spark.read.load(path, "delta")``."""
+
+    def call(
+        self: Any, path: Any = None, format: str | None = None, schema: Any = None, **options: Any
+    ) -> Any:
+        captured, spark = CapturedOptions.of(self), session_behind(self)
+        if not is_delta(spark, format, captured.format):
+            return original(self, path, format, schema, **options)
+        captured = replace(captured, has_schema=captured.has_schema or schema is not None)
+        return load(spark, captured.with_options(options), path)
+
+    return call
+
+
+def delta_table(session: Callable[[Any], SparkSession]) -> Make:
+    """``spark.table(name)`` and ``spark.read.table(name)``: paths, and tables of the catalog.
+
+    ``session`` tells the session of what the method belongs to.
+    """
+
+    def make(original: Method) -> Method:
+        def call(self: Any, tableName: Any) -> Any:
+            name = table_name(tableName)
+            if name is None:
+                return original(self, tableName)
+            spark, captured = session(self), CapturedOptions.of(self)
+            location = name.path
+            if location is None and captured.options:
+                location = find_location(spark, name)
+            if location is not None:
+                return rows_at(spark, captured, location)
+            if is_connect(spark):
+                return original(self, tableName)
+            rows = find_stored_view_rows(spark, name.parts)
+            if rows is not None:
+                return rows
+            return rows_of_name(spark, name.parts, lambda: original(self, tableName))
+
+        return call
+
+    return make
+
+
+def delta_stream_load(original: Method) -> Method:
+    """``spark.readStream.load(path)``: over Connect it finds the Python data source."""
+
+    def call(
+        self: Any,
+        path: str | None = None,
+        format: str | None = None,
+        schema: Any = None,
+        **options: Any,
+    ) -> Any:
+        captured, spark = CapturedOptions.of(self), session_behind(self)
+        if not is_delta(spark, format, captured.format):
+            return original(self, path, format, schema, **options)
+        if not is_connect(spark):
+            has_schema = captured.has_schema or schema is not None
+            captured = replace(captured, has_schema=has_schema)
+            return load_stream(spark, captured.with_options(options), path)
+        start = prepare_stream(spark, captured.with_options(options))
+        location = path if path is not None else (captured.options or {}).get("path")
+        if _is_elsewhere(location):
+            self.option(STORAGE_OPTION, session_storage(spark).packed())
+        if start is not None:
+            options = {k: v for k, v in options.items() if k.lower() != _STREAM_START.lower()}
+            self.option(_STREAM_START, start)
+        return original(self, path, format, schema, **options)
+
+    return call
+
+
+def _is_elsewhere(location: Any) -> bool:
+    """Return whether a location is not on a local disk."""
+    if not isinstance(location, str) or not has_scheme(location):
+        return False
+    return not location.lower().startswith("file:")
+
+
+def delta_stream_table(original: Method) -> Method:
+    """``spark.readStream.table(name)``."""
+
+    def call(self: Any, tableName: Any) -> Any:
+        name = table_name(tableName)
+        location = None if name is None else find_location(session_behind(self), name)
+        if location is None:
+            return original(self, tableName)
+        return self.format(FORMAT).load(location)
+
+    return call
+
+
+def delta_sql(original: Method) -> Method:
+    """``spark.sql(text)`` for statements on Delta tables (`run_ours`)."""
+
+    def call(self: Any, sqlQuery: Any, args: Any = None, **kwargs: Any) -> Any:
+        if not isinstance(sqlQuery, str) or asks_parser():
+            return original(self, sqlQuery, args, **kwargs)
+        text, args = with_computed_names(self, sqlQuery, args)
+        result = run_ours(self, text, args=args, fields=kwargs)
+        if result is not None:
+            return result
+        found = _named(self, _FIELD.sub("field", text) if kwargs else text)
+        if need_names(found.views):
+            result = run_query(self, text, args=args, fields=kwargs)
+            if result is not None:
+                return result
+        with pinned_tables(self, found.tables):
+            return original(self, text, args, **kwargs)
+
+    return call
+
+
+def _named(spark: SparkSession, text: str) -> NamedRelations:
+    """Return the Delta tables of the catalog that a text names, and the views.
+
+    What cannot name one is not looked at twice.
+    """
+    if is_connect(spark) or _MAY_NAME_TABLES.search(text) is None:
+        return NamedRelations(tables=(), views=())
+    return find_relations(spark, named_relations(spark, text))

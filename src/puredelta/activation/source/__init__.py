@@ -1,1 +1,0 @@
-"""The Python data source that PySpark's streams and plain readers find."""

@@ -1,0 +1,182 @@
+"""``df.writeTo(name)``: the options of a table writer as one command of our own.
+
+``append``, ``overwrite`` and ``overwritePartitions`` are ours where the table is; ``create``,
+``replace`` and ``createOrReplace`` where the format is. Columns go by name, and values are
+cast to the types of the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F
+
+from puredelta.activation.captured_options import CapturedOptions, TableOptions
+from puredelta.activation.writing import stored, write_options
+from puredelta.commands.create.as_select import FirstRows, create_table_as
+from puredelta.commands.create.create_table import CreateMode
+from puredelta.commands.create.definition import TableDefinition
+from puredelta.commands.create.registered import NewTable, define_registered
+from puredelta.commands.write.options import SaveMode
+from puredelta.commands.write.write_table import WriteRequest, write_table
+from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.schema.types import StructType
+from puredelta.spark.catalog.catalog_entries import entry_name
+from puredelta.spark.resolve.sql_text import column_name, sql_text
+from puredelta.spark.resolve.table_attributes import table_identity
+from puredelta.spark.session.names import parse_name
+from puredelta.spark.session.session import is_connect
+from puredelta.spark.session.storage import open_log
+from puredelta.statements.execute.tables import not_on_connect, require_one_location
+from puredelta.statements.names.names import find_location, require_table
+from puredelta.statements.text.table_name import TableName
+
+# The property by which Spark states where a table is.
+_LOCATION = "location"
+_EVERY_ROW = "true"
+_REPLACE_WHERE = "replaceWhere"
+_REPLACEMENTS = frozenset({CreateMode.REPLACE, CreateMode.CREATE_OR_REPLACE})
+
+
+def append(captured: CapturedOptions, table: TableOptions, name: TableName) -> bool:
+    """Add the rows to the table; False if it is not ours.
+
+    Raises:
+        TableNotFoundError: there is no table at the path.
+        InvalidRequestError: as `puredelta.commands.write.write_table`.
+    """
+    return _write(captured, table, name, SaveMode.APPEND, {})
+
+
+def overwrite(
+    captured: CapturedOptions, table: TableOptions, name: TableName, condition: str | Column
+) -> bool:
+    """Replace the rows for which the condition is true; False if the table is not ours.
+
+    Raises:
+        UnsupportedError: over Connect, where a Column does not say what it is.
+        pyspark.errors.AnalysisException: the condition names what the table does not have.
+        InvalidRequestError: the option ``replaceWhere`` is set, too (REPLACE_WHERE_IN_OVERWRITE).
+    """
+    log = _find_log(table, name)
+    if log is None:
+        return False
+    spark = table.rows.sparkSession
+    if captured.option(_REPLACE_WHERE) is not None:
+        raise InvalidRequestError(
+            "You can't use replaceWhere in conjunction with an overwrite by filter: leave the "
+            "option out, or call append().",
+            code=ErrorCode.REPLACE_WHERE_IN_OVERWRITE,
+        )
+    if is_connect(spark):
+        raise UnsupportedError(
+            "writeTo(...).overwrite(condition) is not supported over Connect, where a Column does "
+            "not say what it is. Use df.write with mode('overwrite') and "
+            "option('replaceWhere', '<condition as SQL>').",
+            code=ErrorCode.UNSUPPORTED_ON_CONNECT,
+        )
+    column = F.col(condition) if isinstance(condition, str) else condition
+    where = sql_text(column, table_identity(spark, log.snapshot().config.schema))
+    partial = {} if where == _EVERY_ROW else {_REPLACE_WHERE: where}
+    return _write(
+        captured, table, name, SaveMode.OVERWRITE, {"partitionOverwriteMode": "static", **partial}
+    )
+
+
+def overwrite_partitions(captured: CapturedOptions, table: TableOptions, name: TableName) -> bool:
+    """Replace every partition that the rows are in; False if the table is not ours."""
+    return _write(captured, table, name, SaveMode.OVERWRITE, {"partitionOverwriteMode": "dynamic"})
+
+
+def define(
+    captured: CapturedOptions, table: TableOptions, name: TableName, *, mode: CreateMode
+) -> bool:
+    """Create or replace the table with the rows; False if it is not in our catalog.
+
+    The writer's format is ours.
+
+    Raises:
+        InvalidRequestError: there is a table, the definition cannot be one's, or a partition
+            is no plain column.
+        TableNotFoundError: there is nothing to replace.
+        UnsupportedError: a name is used over Connect, or ``replaceWhere`` is set for a replacement.
+    """
+    if mode in _REPLACEMENTS and captured.option(_REPLACE_WHERE) is not None:
+        raise UnsupportedError(
+            "writeTo(...).replace() and createOrReplace() replace a table as a whole: the option "
+            "replaceWhere is not supported there. To replace the rows of a condition use "
+            "writeTo(...).overwrite(condition), or df.write with mode('overwrite').",
+            code=ErrorCode.OPERATION_NOT_ALLOWED,
+            option=_REPLACE_WHERE,
+        )
+    spark = table.rows.sparkSession
+    options = write_options(captured)
+    if name.path is not None:
+        require_one_location(spark, name.path, table.properties.get(_LOCATION))
+        definition = _definition(spark, table)
+        log = open_log(spark, name.path)
+        first = FirstRows(rows=table.rows, options=options)
+        create_table_as(first, log, definition, mode=mode)
+        return True
+    if is_connect(spark):
+        raise not_on_connect("writeTo(name) with create, replace or createOrReplace")
+    entry = entry_name(spark, name.parts)
+    if entry is None:
+        return False
+    made = NewTable(
+        name=entry,
+        location=captured.option("path") or table.properties.get(_LOCATION),
+        definition=_definition(spark, table),
+        rows=table.rows,
+        options=options,
+    )
+    define_registered(spark, made, mode=mode)
+    return True
+
+
+def _write(
+    captured: CapturedOptions,
+    table: TableOptions,
+    name: TableName,
+    mode: SaveMode,
+    extra: dict[str, str],
+) -> bool:
+    log = _find_log(table, name)
+    if log is None:
+        return False
+    options = write_options(captured.with_options(extra))
+    write_table(stored(table.rows, log), log, WriteRequest(mode=mode, options=options))
+    return True
+
+
+def _find_log(table: TableOptions, name: TableName) -> TableLog | None:
+    """Return the table's log, None if the name is not that of a Delta table; a path must be one."""
+    location = find_location(table.rows.sparkSession, name)
+    return None if location is None else require_table(table.rows.sparkSession, location, name)
+
+
+def _definition(spark: SparkSession, table: TableOptions) -> TableDefinition:
+    clustered = table.cluster_by
+    return TableDefinition(
+        columns=StructType(()),
+        partition_columns=_plain_names(spark, table.partition_by),
+        clustering_columns=None if clustered is None else tuple(map(parse_name, clustered)),
+        properties=table.properties,
+    )
+
+
+def _plain_names(spark: SparkSession, columns: Sequence[str | Column]) -> tuple[str, ...]:
+    names: list[str] = []
+    for column in columns:
+        name = column_name(spark, F.col(column) if isinstance(column, str) else column)
+        if name is None:
+            raise InvalidRequestError(
+                f"Partitioning by expressions is not supported: {column}. Add the value as a "
+                "column of its own, or create the table with a generated column.",
+                code=ErrorCode.OPERATION_NOT_ALLOWED,
+                column=str(column),
+            )
+        names.append(name)
+    return tuple(names)

@@ -1,0 +1,315 @@
+"""``df.write`` and ``spark.catalog.createTable`` as writes of puredelta."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+
+from puredelta.activation.captured_options import (
+    CapturedOptions,
+    clustered_otherwise,
+    clustering_paths,
+    is_clustered_otherwise,
+    require_path,
+)
+from puredelta.commands.create.as_select import FirstRows, create_table_as
+from puredelta.commands.create.create_table import CreateMode, already_exists
+from puredelta.commands.create.definition import TableDefinition
+from puredelta.commands.create.registered import NewTable, create_registered, define_registered
+from puredelta.commands.definition.columns import stored_columns
+from puredelta.commands.write.insert import InsertRequest, insert_rows
+from puredelta.commands.write.options import WRITE_OPTIONS, SaveMode, WriteOptions
+from puredelta.commands.write.write_table import WriteRequest, write_table
+from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.operations import SAVED_OVER, Operation, overwrite_as_table
+from puredelta.protocol.schema.types import StructType
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.catalog.catalog_entries import (
+    EntryName,
+    entry_name,
+    find_table,
+    follow_columns,
+    is_taken,
+)
+from puredelta.spark.session.storage import file_system_options, open_log
+from puredelta.spark.session.types import to_spark
+from puredelta.spark.values.inserted_rows import stored_by_name
+from puredelta.statements.names.names import find_location
+from puredelta.statements.text.table_name import TableName
+
+logger = logging.getLogger(__name__)
+
+_PROPERTY_PREFIX = "delta."
+_KNOWN = frozenset(name.lower() for name in WRITE_OPTIONS)
+_OTHERS = frozenset({"path", "checkpointlocation", "queryname", "format"})
+"""What other parts of a writer take."""
+REFUSED_OPTIONS = {
+    "replaceon": "use replaceWhere, or a MERGE",
+    "replaceusing": "use replaceWhere, or a MERGE",
+    "targettable": "name the table in saveAsTable",
+}
+"""Options that would change what is written, and why not."""
+
+
+def save(rows: DataFrame, captured: CapturedOptions, path: Any) -> None:
+    """Write the rows as the options of the writer say.
+
+    Raises:
+        InvalidRequestError: no path, an unknown mode, or what `write_table` refuses.
+        UnsupportedError: an option or a layout that is not implemented.
+    """
+    given = file_system_options(captured.options or {})
+    log = open_log(rows.sparkSession, require_path(captured, path), storage_options=given)
+    if not _wrote_clustered(rows, captured, log):
+        _write(rows, captured, log)
+
+
+def save_as_table(
+    rows: DataFrame, captured: CapturedOptions, name: TableName, *, is_delta: bool
+) -> bool:
+    """Write the rows into a table of the session catalog, which is created if it is not there.
+
+    ``is_delta`` tells whether the writer's format is. Returns False if the table is not ours
+    to write. Columns go by name.
+
+    Raises:
+        InvalidRequestError: there is a table and the mode is ``error``, or as `save`.
+    """
+    spark = rows.sparkSession
+    mode = _mode(captured)
+    location = find_location(spark, name)
+    appends = captured.format is None and mode is SaveMode.APPEND
+    if location is not None and (is_delta or (appends and name.path is None)):
+        log = open_log(spark, location)
+        if name.path is None or log.exists():
+            _write_known(rows, captured.without_option("path"), log, name)
+        else:
+            first = FirstRows(rows=rows, options=write_options(captured))
+            create_table_as(first, log, _definition(captured), mode=_how(mode))
+        return True
+    entry = entry_name(spark, name.parts) if is_delta else None
+    if entry is None or is_taken(spark, entry):
+        return False
+    table = NewTable(
+        name=entry,
+        location=captured.option("path"),
+        definition=_definition(captured),
+        rows=rows,
+        options=write_options(captured),
+        recorded=SAVED_OVER if mode is SaveMode.OVERWRITE else {},
+    )
+    define_registered(spark, table, mode=_how(mode))
+    return True
+
+
+def _write_known(
+    rows: DataFrame, captured: CapturedOptions, log: TableLog, name: TableName
+) -> None:
+    """Write into a table that has its name; to replace all of it is to define it anew."""
+    mode = _mode(captured)
+    if mode is SaveMode.ERROR:
+        raise already_exists(str(name))
+    if mode is SaveMode.APPEND and log.exists():
+        rows = stored(rows, log)
+    found = find_table(rows.sparkSession, name.parts)
+    is_managed = found is not None and found.is_managed
+
+    options = WriteOptions.of(rows.sparkSession, write_options(captured))
+
+    def operation(config: TableConfig) -> Operation:
+        partitioned = bool(config.partition_columns)
+        return overwrite_as_table(
+            partition_by=config.partition_columns,
+            description=config.metadata.description,
+            properties=config.metadata.configuration,
+            is_managed=is_managed,
+            overwrites_schema=options.change.overwrite,
+            overwrites_partitions=options.replaces_partitions and partitioned,
+        )
+
+    anew = mode is SaveMode.OVERWRITE and options.replace_where is None
+    if _wrote_clustered(rows, captured, log, anew=anew):
+        if found is not None:
+            known = EntryName(database=found.database, name=found.name)
+            follow_columns(rows.sparkSession, known, to_spark(log.snapshot().config.schema))
+        return
+    if not anew and log.exists():
+        captured = _unpartitioned(captured, log.snapshot().config.partition_columns)
+    _write(rows, captured, log, record=operation if anew else None)
+    if found is not None and options.change.is_wanted:
+        known = EntryName(database=found.database, name=found.name)
+        follow_columns(rows.sparkSession, known, to_spark(log.snapshot().config.schema))
+
+
+def _unpartitioned(captured: CapturedOptions, known: Sequence[str]) -> CapturedOptions:
+    """Leave out partition columns that are the table's own: the history does not say them."""
+    same = [c.lower() for c in captured.partition_by] == [c.lower() for c in known]
+    return captured.with_partitions(()) if same else captured
+
+
+def _write(
+    rows: DataFrame,
+    captured: CapturedOptions,
+    log: TableLog,
+    *,
+    record: Callable[[TableConfig], Operation] | None = None,
+) -> None:
+    request = WriteRequest(
+        mode=_mode(captured),
+        partition_by=captured.partition_by,
+        options=write_options(captured),
+        record=record,
+    )
+    write_table(rows, log, request)
+
+
+def _mode(captured: CapturedOptions) -> SaveMode:
+    return SaveMode.parse(captured.mode or SaveMode.ERROR.value)
+
+
+def _how(mode: SaveMode) -> CreateMode:
+    """Return how a mode of a writer defines a table that has no name yet."""
+    return CreateMode.CREATE_OR_REPLACE if mode is SaveMode.OVERWRITE else CreateMode.CREATE
+
+
+def _definition(captured: CapturedOptions) -> TableDefinition:
+    return TableDefinition(
+        columns=StructType(()),
+        partition_columns=captured.partition_by,
+        clustering_columns=clustering_paths(captured) or None,
+    )
+
+
+def _wrote_clustered(
+    rows: DataFrame, captured: CapturedOptions, log: TableLog, *, anew: bool = False
+) -> bool:
+    """Make a new table, or a table anew, that is clustered as the writer says.
+
+    Returns False if the writer says nothing of it, or what the table is already. ``anew`` tells
+    that a table may become another one; the option ``overwriteSchema`` says that, too.
+
+    Raises:
+        InvalidRequestError: the table is there and clustered otherwise.
+    """
+    if not captured.cluster_by:
+        return False
+    options, mode = write_options(captured), _mode(captured)
+    if not is_clustered_otherwise(log, captured):
+        return False
+    if log.exists() and mode in (SaveMode.ERROR, SaveMode.IGNORE):
+        return False
+    chosen = WriteOptions.of(rows.sparkSession, options)
+    overwrites = mode is SaveMode.OVERWRITE and chosen.replace_where is None
+    if log.exists() and not (overwrites and (anew or chosen.change.overwrite)):
+        raise clustered_otherwise(log, captured)
+    first = FirstRows(rows=rows, options=options)
+    how = CreateMode.CREATE_OR_REPLACE if log.exists() else CreateMode.CREATE
+    create_table_as(first, log, _definition(captured), mode=how)
+    return True
+
+
+def insert_into(rows: DataFrame, name: TableName, *, overwrite: bool) -> bool:
+    """Insert the rows by position; False if the table is not ours.
+
+    Raises:
+        pyspark.errors.AnalysisException: the values do not fit.
+    """
+    location = find_location(rows.sparkSession, name)
+    if location is None:
+        return False
+    insert_rows(rows, open_log(rows.sparkSession, location), InsertRequest(overwrite=overwrite))
+    return True
+
+
+def stored(rows: DataFrame, log: TableLog) -> DataFrame:
+    """Return rows that go into a table by name, values cast to the types of its columns."""
+    return stored_by_name(rows, to_spark(log.snapshot().config.schema))
+
+
+def write_options(captured: CapturedOptions) -> dict[str, str]:
+    """Return the options that mean something; others have no effect, as in delta-spark, and a
+    warning says so once.
+
+    Raises:
+        UnsupportedError: one that is not implemented and must not be ignored, or
+            ``bucketBy`` or ``sortBy``.
+    """
+    if captured.layout is not None:
+        raise UnsupportedError(
+            f"{captured.layout} is not supported when a DataFrame writer writes a Delta table. "
+            "Use partitionBy or clusterBy.",
+            code=ErrorCode.OPERATION_NOT_ALLOWED,
+            layout=captured.layout,
+        )
+    chosen: dict[str, str] = {}
+    for name, value in (captured.options or {}).items():
+        _require_possible(name, value)
+        if name.lower() in _KNOWN or name.startswith(_PROPERTY_PREFIX):
+            chosen[name] = value
+        elif name.lower() not in _OTHERS and not file_system_options({name: value}):
+            _say_unknown(name)
+    return chosen
+
+
+@cache
+def _say_unknown(name: str) -> None:
+    """Warn of an option, once per process."""
+    logger.warning(
+        "The write option %s has no effect on a Delta table. Options are %s and table properties "
+        "(delta.*).",
+        name,
+        ", ".join(WRITE_OPTIONS),
+    )
+
+
+def _require_possible(name: str, value: str) -> None:
+    reason = REFUSED_OPTIONS.get(name.lower())
+    if reason is not None:
+        raise UnsupportedError(
+            f"The write option {name}={value!r} is not supported: {reason}.",
+            code=ErrorCode.INVALID_WRITE_OPTION,
+            option=name,
+        )
+
+
+_PATH = "path"
+
+
+def create_named(
+    spark: SparkSession,
+    name: TableName,
+    schema: T.StructType | None,
+    *,
+    description: str | None,
+    options: Mapping[str, str],
+) -> bool:
+    """Create a table, or give the one at the option ``path`` a name; False if it is not ours.
+
+    Raises:
+        InvalidRequestError: the name is taken, neither columns nor a table are there to name, or
+            the columns are not those of the table that is there.
+    """
+    entry = None if name.path is not None else entry_name(spark, name.parts)
+    if entry is None:
+        return False
+    by_name = {key.lower(): value for key, value in options.items()}
+    if schema is None and _PATH not in by_name:
+        raise InvalidRequestError(
+            f"Table schema is not provided. Pass the schema of {name}, or the path of a table.",
+            code=ErrorCode.SCHEMA_NOT_PROVIDED,
+            name=str(name),
+        )
+    definition = TableDefinition(
+        columns=stored_columns(schema or T.StructType([])),
+        description=description or None,
+        properties={k: v for k, v in options.items() if k.lower().startswith(_PROPERTY_PREFIX)},
+    )
+    table = NewTable(name=entry, location=by_name.get(_PATH), definition=definition)
+    create_registered(spark, table)
+    return True

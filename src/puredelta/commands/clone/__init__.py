@@ -1,1 +1,0 @@
-"""CLONE: a new table over the files of another one."""

@@ -1,0 +1,536 @@
+"""Compaction: files of a snapshot rewritten in bins, for OPTIMIZE and after a commit.
+
+The commit stands whatever happens here; the next commit tries again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+
+from puredelta.commands.command import Command, PostCommitHook, next_command
+from puredelta.commands.file_options import parse_bytes
+from puredelta.commands.finish import discarded_on_failure, finish
+from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
+from puredelta.log.commit.commit_request import CommitRequest, Committed
+from puredelta.log.commit.row_ids import PRESERVED_TAG
+from puredelta.log.files.file_table import FileTable, remove_file
+from puredelta.log.files.row_counts import logical_rows
+from puredelta.log.maintenance.compaction_plan import (
+    Bin,
+    BinLimits,
+    ClusteringPlan,
+    ClusterLimits,
+    plan_compaction,
+)
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.protocol.actions.actions import Add, Remove
+from puredelta.protocol.actions.operations import Operation, optimize
+from puredelta.protocol.features.feature_registry import Capability
+from puredelta.protocol.features.properties import ALL_COLUMNS_INDEXED, TableProperties
+from puredelta.protocol.table.clustering import LIQUID, ZCube, clustering_columns
+from puredelta.protocol.table.partitioning import Partitioning, PartitionKey
+from puredelta.protocol.table.row_tracking import tracked_columns
+from puredelta.protocol.table.stats import without_statistics
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.protocol.values.predicates import FALSE
+from puredelta.spark.session import delta_conf
+from puredelta.spark.session.delta_conf import DeltaConf
+from puredelta.spark.session.session import is_connect
+from puredelta.spark.session.types import quoted, quoted_text
+from puredelta.spark.write.bin_rewrite import rewrite_bins
+from puredelta.spark.write.curves import CurveOrder
+from puredelta.spark.write.written_files import WriteResult, discard
+from puredelta.store.base import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptimizeSettings:
+    """How an OPTIMIZE that a user asks for runs."""
+
+    limits: BinLimits
+    cubes: ClusterLimits
+    checks_statistics: bool
+    """``optimize.zorder.checkStatsCollection.enabled``."""
+
+    @classmethod
+    def parse(cls, settings: Mapping[str, str]) -> OptimizeSettings:
+        """Read them from text by key; a setting that is not made may be missing.
+
+        Raises:
+            InvalidRequestError: one is no size, count or share.
+        """
+        max_file_size = _size(delta_conf.OPTIMIZE_MAX_FILE_SIZE, settings)
+        return cls(
+            cubes=ClusterLimits(
+                min_cube_size=_size(delta_conf.CLUSTERING_MIN_CUBE_SIZE, settings, least=0),
+                target_cube_size=_size(delta_conf.CLUSTERING_TARGET_CUBE_SIZE, settings, least=0),
+                max_file_size=max_file_size,
+            ),
+            limits=BinLimits(
+                min_file_size=_size(delta_conf.OPTIMIZE_MIN_FILE_SIZE, settings),
+                max_file_size=max_file_size,
+                max_deleted_rows_ratio=_share(delta_conf.OPTIMIZE_MAX_DELETED_RATIO, settings),
+            ),
+            checks_statistics=delta_conf.Z_ORDER_STATS_CHECK.flag(settings),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AutoCompactSettings:
+    """When a commit is followed by a compaction, and how that runs."""
+
+    limits: BinLimits
+    min_num_files: int
+    """``autoCompact.minNumFiles``: a partition with fewer small files is left alone."""
+    changed_partitions_only: bool
+    """``autoCompact.modifiedPartitionsOnly.enabled``."""
+    skips_blind_appends: bool
+    """``autoCompact.nonBlindAppend.enabled``."""
+
+    @classmethod
+    def parse(
+        cls, settings: Mapping[str, str], properties: TableProperties
+    ) -> AutoCompactSettings | None:
+        """Read the settings; ``None`` where neither session nor table asks for compaction.
+
+        Raises:
+            InvalidRequestError: a setting has no such value.
+        """
+        if not _is_enabled(settings, properties):
+            return None
+        max_file_size = _size(delta_conf.AUTO_COMPACT_MAX_FILE_SIZE, settings)
+        smallest = delta_conf.AUTO_COMPACT_MIN_FILE_SIZE
+        given = smallest.text(settings)
+        return cls(
+            limits=BinLimits(
+                min_file_size=max_file_size // 2 if given is None else _size(smallest, settings),
+                max_file_size=max_file_size,
+                max_deleted_rows_ratio=_share(delta_conf.OPTIMIZE_MAX_DELETED_RATIO, settings),
+            ),
+            min_num_files=_size(delta_conf.AUTO_COMPACT_MIN_FILES, settings),
+            changed_partitions_only=delta_conf.AUTO_COMPACT_CHANGED_ONLY.flag(settings),
+            skips_blind_appends=delta_conf.AUTO_COMPACT_NOT_BLIND.flag(settings),
+        )
+
+
+def _is_enabled(settings: Mapping[str, str], properties: TableProperties) -> bool:
+    """Ask the session first, then the table by its old property, then by its new one."""
+    legacy = properties.configuration.get("delta.autoOptimize", "")
+    wish = delta_conf.AUTO_COMPACT.text(settings)
+    if wish is None and legacy.strip().lower() == "true":
+        return True
+    return (wish or properties.auto_compact or "").strip().lower() == "true"
+
+
+def _size(conf: DeltaConf, settings: Mapping[str, str], *, least: int = 1) -> int:
+    value = parse_bytes(conf.text(settings) or "")
+    if value < least:
+        need = f"needs to be a whole number of bytes, at least {least}, such as 128mb"
+        raise _invalid(conf, settings, need)
+    return value
+
+
+def _share(conf: DeltaConf, settings: Mapping[str, str]) -> float:
+    try:
+        value = float(conf.text(settings) or "")
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise _invalid(conf, settings, "needs to be a number from 0 to 1")
+    return value
+
+
+def _invalid(conf: DeltaConf, settings: Mapping[str, str], need: str) -> InvalidRequestError:
+    return InvalidRequestError(
+        f"The setting {conf.key} cannot be {conf.text(settings)!r}: it {need}.",
+        code=ErrorCode.INVALID_WRITE_OPTION,
+        setting=conf.key,
+    )
+
+
+_SIZES = """STRUCT<min: BIGINT, max: BIGINT, avg: DOUBLE NOT NULL,
+    totalFiles: BIGINT NOT NULL, totalSize: BIGINT NOT NULL>"""
+_CUBE = "STRUCT<num: BIGINT NOT NULL, size: BIGINT NOT NULL>"
+_Z_CUBE = "STRUCT<numFiles: BIGINT NOT NULL, size: BIGINT NOT NULL>"
+_SCHEMA = f"""path STRING, metrics STRUCT<
+    numFilesAdded: BIGINT NOT NULL, numFilesRemoved: BIGINT NOT NULL,
+    filesAdded: {_SIZES}, filesRemoved: {_SIZES}, partitionsOptimized: BIGINT NOT NULL,
+    zOrderStats: STRUCT<strategyName: STRING, inputCubeFiles: {_CUBE}, inputOtherFiles: {_CUBE},
+        inputNumCubes: BIGINT NOT NULL, mergedFiles: {_CUBE}, numOutputCubes: BIGINT NOT NULL,
+        mergedNumCubes: BIGINT>,
+    clusteringStats: STRUCT<inputZCubeFiles: {_Z_CUBE}, inputOtherFiles: {_Z_CUBE},
+        inputNumZCubes: BIGINT NOT NULL, mergedFiles: {_Z_CUBE},
+        numOutputZCubes: BIGINT NOT NULL>,
+    numBins: BIGINT NOT NULL, numBatches: BIGINT NOT NULL,
+    totalConsideredFiles: BIGINT NOT NULL, totalFilesSkipped: BIGINT NOT NULL,
+    preserveInsertionOrder: BOOLEAN NOT NULL,
+    numFilesSkippedToReduceWriteAmplification: BIGINT NOT NULL,
+    numBytesSkippedToReduceWriteAmplification: BIGINT NOT NULL,
+    startTimeMs: BIGINT NOT NULL, endTimeMs: BIGINT NOT NULL,
+    totalClusterParallelism: BIGINT NOT NULL, totalScheduledTasks: BIGINT NOT NULL,
+    autoCompactParallelismStats: STRUCT<maxClusterActiveParallelism: BIGINT,
+        minClusterActiveParallelism: BIGINT, maxSessionActiveParallelism: BIGINT,
+        minSessionActiveParallelism: BIGINT>,
+    deletionVectorStats: STRUCT<numDeletionVectorsRemoved: BIGINT NOT NULL,
+        numDeletionVectorRowsRemoved: BIGINT NOT NULL>,
+    numTableColumns: BIGINT NOT NULL, numTableColumnsWithStats: BIGINT NOT NULL>"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptimizeOutcome:
+    """What an OPTIMIZE did."""
+
+    root_uri: str
+    version: int | None
+    """The version it committed; ``None`` if there was nothing to do."""
+    bins: tuple[Bin, ...]
+    added: tuple[Add, ...]
+    removed: tuple[Remove, ...]
+    num_partitions: int
+    """Of the files in ``bins``."""
+    num_considered: int
+    """Files that it could have rewritten."""
+    is_z_order: bool
+    clustering: ClusteringPlan | None
+    num_columns: int
+    num_columns_with_statistics: int
+    started_ms: int
+
+    def describe(self) -> str:
+        """Return one line for the log."""
+        return f"{len(self.removed)} files became {len(self.added)}"
+
+    def row(self, spark: SparkSession) -> DataFrame:
+        """Return delta-spark's one row ``path, metrics``.
+
+        What it leaves at 0 there (``endTimeMs``, ``totalScheduledTasks``) is 0 here, too.
+        """
+        vectors = [r.deletion_vector for r in self.removed if r.deletion_vector is not None]
+        metrics: dict[str, Any] = {
+            "numFilesAdded": len(self.added),
+            "numFilesRemoved": len(self.removed),
+            "filesAdded": _sizes([add.size_bytes for add in self.added]),
+            "filesRemoved": _sizes([remove.size_bytes or 0 for remove in self.removed]),
+            "partitionsOptimized": self.num_partitions,
+            "zOrderStats": self._z_order() if self.is_z_order else None,
+            "clusteringStats": self._clustered(self.clustering) if self.clustering else None,
+            "numBins": len(self.bins),
+            "numBatches": 1,
+            "totalConsideredFiles": self.num_considered,
+            "totalFilesSkipped": self.num_considered - len(self.removed),
+            "preserveInsertionOrder": False,
+            "numFilesSkippedToReduceWriteAmplification": 0,
+            "numBytesSkippedToReduceWriteAmplification": 0,
+            "startTimeMs": self.started_ms,
+            "endTimeMs": 0,
+            "totalClusterParallelism": _parallelism(spark),
+            "totalScheduledTasks": 0,
+            "autoCompactParallelismStats": None,
+            "deletionVectorStats": {
+                "numDeletionVectorsRemoved": len(vectors),
+                "numDeletionVectorRowsRemoved": sum(vector.cardinality for vector in vectors),
+            }
+            if vectors
+            else None,
+            "numTableColumns": self.num_columns,
+            "numTableColumnsWithStats": self.num_columns_with_statistics,
+        }
+        return spark.createDataFrame([(self.root_uri, metrics)], _SCHEMA)
+
+    def _z_order(self) -> dict[str, Any]:
+        files = {"num": len(self.removed), "size": sum(r.size_bytes or 0 for r in self.removed)}
+        return {
+            "strategyName": "all",
+            "inputCubeFiles": {"num": 0, "size": 0},
+            "inputOtherFiles": files,
+            "inputNumCubes": 0,
+            "mergedFiles": files,
+            "numOutputCubes": len(self.bins),
+            "mergedNumCubes": None,
+        }
+
+    def _clustered(self, plan: ClusteringPlan) -> dict[str, Any]:
+        return {
+            "inputZCubeFiles": _files(plan.clustered),
+            "inputOtherFiles": _files(plan.others),
+            "inputNumZCubes": plan.num_cubes,
+            "mergedFiles": _files(plan.files),
+            "numOutputZCubes": len(self.bins),
+        }
+
+
+def _files(adds: Sequence[Add]) -> dict[str, int]:
+    return {"numFiles": len(adds), "size": sum(add.size_bytes for add in adds)}
+
+
+def operation_metrics(added: Sequence[Add], removed: Sequence[Remove]) -> dict[str, int]:
+    """Return what the history says of an OPTIMIZE; quartiles as delta-spark picks them."""
+    sizes = sorted(add.size_bytes for add in added) or [0]
+    return {
+        "numRemovedFiles": len(removed),
+        "numRemovedBytes": sum(remove.size_bytes or 0 for remove in removed),
+        "numAddedFiles": len(added),
+        "numAddedBytes": sum(add.size_bytes for add in added),
+        "minFileSize": sizes[0],
+        "p25FileSize": sizes[len(sizes) // 4],
+        "p50FileSize": sizes[len(sizes) // 2],
+        "p75FileSize": sizes[len(sizes) * 3 // 4],
+        "maxFileSize": sizes[-1],
+        "numDeletionVectorsRemoved": sum(r.deletion_vector is not None for r in removed),
+    }
+
+
+def _sizes(sizes: Sequence[int]) -> dict[str, Any]:
+    return {
+        "min": min(sizes, default=None),
+        "max": max(sizes, default=None),
+        "avg": sum(sizes) / len(sizes) if sizes else 0.0,
+        "totalFiles": len(sizes),
+        "totalSize": sum(sizes),
+    }
+
+
+def _parallelism(spark: SparkSession) -> int:
+    """Return the tasks that can run at once; 0 over Connect, which does not say."""
+    return 0 if is_connect(spark) else spark.sparkContext.defaultParallelism
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Optimization:
+    """Files of one snapshot that are to be rewritten, and the operation for the history."""
+
+    command: Command
+    bins: tuple[Bin, ...]
+    operation: Operation
+    num_considered: int
+    order: CurveOrder | None = None
+    clustering: ClusteringPlan | None = None
+    """Then every bin becomes a cube."""
+
+    def describe(self) -> str:
+        """Return one line for the log."""
+        num_files = sum(len(each.files) for each in self.bins)
+        return f"{num_files} of {self.num_considered} files in {len(self.bins)} bins"
+
+    def run(self) -> OptimizeOutcome:
+        """Write the files and commit them in the place of the old ones, if there are any.
+
+        Appends of other writers never conflict; a writer that deletes one of the files first wins.
+
+        Raises:
+            ConflictError: a file is gone, or the table is another one.
+            DeltaError: the storage refused, or rows were lost on the way. Nothing is left.
+            UnsupportedError: the table has a feature that this library cannot write.
+        """
+        command = self.command
+        started_ms = command.clock()
+        if not self.bins:
+            return self._outcome(None, (), (), started_ms)
+        written: list[WriteResult] = []
+        discard_files = partial(_discard_all, written, command.log.store)
+        with discarded_on_failure(discard_files):
+            adds = tuple(self._written_to(written))
+            if delta_conf.NUM_RECORDS_VALIDATION.flag(command.session.settings):
+                require_all_rows(self.bins, written)
+        old = [add for each in self.bins for add in each.files]
+        removes = tuple(remove_file(add, data_change=False) for add in old)
+        command.transaction.read_files(FALSE, FileTable.of(old))
+        request = CommitRequest(
+            actions=(*adds, *removes),
+            operation=self.operation,
+            metrics=operation_metrics(adds, removes),
+            is_blind_append=False,
+            tags=self._tags(),
+        )
+        committed = finish(command, request, discard=discard_files)
+        return self._outcome(committed.version, adds, removes, started_ms)
+
+    def _written_to(self, results: list[WriteResult]) -> Iterator[Add]:
+        """Write all bins at once, or every cube by itself, and yield the new files."""
+        groups = [self.bins] if self.clustering is None else [(each,) for each in self.bins]
+        for bins in groups:
+            result = rewrite_bins(
+                self.command.spark,
+                self.command.log.store,
+                self.command.snapshot,
+                bins,
+                order=self.order,
+                into=described_as_wanted(self.command, self.command.snapshot.config),
+            )
+            results.append(result)
+            yield from self._marked(result.adds)
+
+    def _marked(self, adds: Sequence[Add]) -> Iterator[Add]:
+        plan, new_id = self.clustering, self.command.environment.new_id
+        cube = None if plan is None else ZCube(id=new_id(), columns=plan.columns)
+        for add in adds:
+            if cube is None:
+                yield replace(add, data_change=False)
+            else:
+                tags = {**(add.tags or {}), **cube.tags}
+                yield replace(add, data_change=False, tags=tags, clustering_provider=LIQUID)
+
+    def _tags(self) -> dict[str, str] | None:
+        """Say that rows kept their ids, if the table tracks rows (M-110)."""
+        return (
+            None
+            if tracked_columns(self.command.snapshot.config) is None
+            else {PRESERVED_TAG: "true"}
+        )
+
+    def _outcome(
+        self,
+        version: int | None,
+        adds: tuple[Add, ...],
+        removes: tuple[Remove, ...],
+        started_ms: int,
+    ) -> OptimizeOutcome:
+        config = self.command.snapshot.config
+        num_columns = len(config.schema.fields)
+        indexed = config.properties.data_skipping_indexed_cols
+        return OptimizeOutcome(
+            root_uri=self.command.log.root_uri,
+            version=version,
+            bins=self.bins,
+            added=adds,
+            removed=removes,
+            num_partitions=self._num_partitions(),
+            num_considered=self.num_considered,
+            is_z_order=self.order is not None and self.clustering is None and bool(self.bins),
+            clustering=self.clustering,
+            num_columns=num_columns,
+            num_columns_with_statistics=num_columns
+            if indexed == ALL_COLUMNS_INDEXED
+            else min(indexed, num_columns),
+            started_ms=started_ms,
+        )
+
+    def _num_partitions(self) -> int:
+        partitioning = Partitioning.of(self.command.snapshot.config, self.command.session.time_zone)
+        return len({partitioning.key(each.files[0].partition_values) for each in self.bins})
+
+
+def described_as_wanted(command: Command, config: TableConfig) -> TableConfig:
+    """Return a table whose new files get statistics if the session wants them."""
+    collects = delta_conf.STATS_COLLECT.flag(command.session.settings)
+    return config if collects else without_statistics(config)
+
+
+def compactable_files(snapshot: Snapshot, files: FileTable) -> FileTable:
+    """Leave out files that were clustered: combining them would undo that.
+
+    A table that is no longer clustered (``CLUSTER BY NONE``) has nothing to undo.
+    """
+    if not clustering_columns(snapshot.config, snapshot.domain_metadata):
+        return files
+    return files.select(pc.is_null(files.rows["clustering_provider"]))
+
+
+def _discard_all(results: Sequence[WriteResult], store: Store) -> None:
+    for result in results:
+        discard(result, store)
+
+
+def require_all_rows(bins: Sequence[Bin], written: Sequence[WriteResult]) -> None:
+    """Refuse other rows than the files have, where the log knows their number."""
+    counts = [logical_rows(add) for each in bins for add in each.files]
+    known = [count for count in counts if count is not None]
+    num_rows = sum(result.num_rows for result in written)
+    if len(known) == len(counts) and sum(known) != num_rows:
+        raise DeltaError(
+            f"OPTIMIZE wrote {num_rows} rows of files that hold {sum(known)} by their "
+            "statistics. Nothing was committed. The statistics are wrong, or this is a bug.",
+            code=ErrorCode.NUM_RECORDS_MISMATCH,
+        )
+
+
+logger = logging.getLogger(__name__)
+
+
+def _compact(command: Command, committed: Committed) -> None:
+    """Compact the partitions that a commit added files to, where session or table want it.
+
+    Runs nothing unless one of them has ``autoCompact.minNumFiles`` small files; then one Spark
+    job and one commit of its own.
+    """
+    settings = AutoCompactSettings.parse(command.session.settings, committed.config.properties)
+    if settings is None:
+        return
+    zone = command.session.time_zone
+    changed = added_partitions(
+        (action for action in committed.actions if isinstance(action, Add)),
+        Partitioning.of(committed.config, zone),
+    )
+    if not changed or (settings.skips_blind_appends and committed.info.is_blind_append):
+        return
+    following = next_command(command, Capability.MERGE)
+    snapshot = following.snapshot
+    files = compactable_files(snapshot, snapshot.files)
+    small = files.select(pc.less(files.rows["size_bytes"], settings.limits.min_file_size))
+    if len(small) < settings.min_num_files:
+        return
+    partitioning = Partitioning.of(snapshot.config, zone)
+    wanted = partitions_over_threshold(small, partitioning, min_num_files=settings.min_num_files)
+    if settings.changed_partitions_only:
+        wanted &= changed
+    mask = [key in wanted for key in files.partition_keys(partitioning)]
+    considered = list(files.select(pa.array(mask, pa.bool_())).adds())
+    bins = plan_compaction(considered, settings.limits, partitioning)
+    if bins:
+        Optimization(
+            command=following,
+            bins=bins,
+            operation=optimize(
+                predicates=_described(considered, snapshot.config, partitioning), auto=True
+            ),
+            num_considered=len(considered),
+        ).run()
+
+
+AUTO_COMPACTION = PostCommitHook(name="auto compaction", run=_compact)
+"""For every command that adds files to a table, but OPTIMIZE itself."""
+
+
+def added_partitions(adds: Iterable[Add], partitioning: Partitioning) -> frozenset[PartitionKey]:
+    """Return the partitions that get files with new rows."""
+    return frozenset(partitioning.key(add.partition_values) for add in adds if add.data_change)
+
+
+def partitions_over_threshold(
+    files: FileTable, partitioning: Partitioning, *, min_num_files: int
+) -> frozenset[PartitionKey]:
+    """Return the partitions with at least so many files."""
+    counts = Counter(files.partition_keys(partitioning))
+    return frozenset(key for key, count in counts.items() if count >= min_num_files)
+
+
+def _described(
+    adds: Iterable[Add], config: TableConfig, partitioning: Partitioning
+) -> tuple[str, ...]:
+    """Return the partitions of some files as one SQL condition, each as its first file spells it.
+
+    Empty for an unpartitioned table.
+    """
+    if not config.partition_columns:
+        return ()
+    examples: dict[PartitionKey, Mapping[str, str | None]] = {}
+    for add in adds:
+        examples.setdefault(partitioning.key(add.partition_values), add.partition_values)
+    names = list(zip(config.partition_columns, config.physical_partition_columns, strict=True))
+    texts = sorted(
+        " AND ".join(
+            f"{quoted(name)} <=> {quoted_text(text) if text else 'NULL'}"
+            for name, text in ((name, values.get(physical)) for name, physical in sorted(names))
+        )
+        for values in examples.values()
+    )
+    return (" OR ".join(f"({text})" for text in texts),)

@@ -1,1 +1,0 @@
-"""An Iceberg table as its metadata describes it; the only room that imports pyiceberg."""

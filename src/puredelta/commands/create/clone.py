@@ -1,0 +1,333 @@
+"""CLONE: a new table over the files of another one.
+
+A shallow clone is a first commit that names the source's files by absolute paths: no data
+moves, and a VACUUM of the source takes the files away from the clone, too: one that runs is
+waited for. Deep clones, which would copy the files, are refused as delta-spark refuses them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from pyspark.sql import DataFrame, SparkSession
+
+from puredelta.commands.command import Command, command_on
+from puredelta.commands.create.create_table import CreateMode
+from puredelta.commands.create.registered import managed_entry, require_replaceable
+from puredelta.commands.finish import finish
+from puredelta.commands.restore import differing_files, ignores_missing, require_present
+from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError, UnsupportedError
+from puredelta.log.commit.commit_request import CommitRequest
+from puredelta.log.files.clock import IdSource, random_id
+from puredelta.log.maintenance.running_vacuums import require_kept
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.actions import (
+    Action,
+    Add,
+    DeletionVectorDescriptor,
+    Metadata,
+    Protocol,
+)
+from puredelta.protocol.actions.deletion_vector import BY_PATH, vector_path
+from puredelta.protocol.actions.operations import clone
+from puredelta.protocol.actions.paths import absolute_uri, encode_uri, is_absolute_path
+from puredelta.protocol.features.feature_registry import Capability
+from puredelta.protocol.features.properties import TableProperties
+from puredelta.protocol.features.property_checks import checked_properties, require_sound_properties
+from puredelta.protocol.features.protocol_changes import (
+    feature_named,
+    required_protocol,
+    stored_configuration,
+    with_features,
+)
+from puredelta.protocol.features.protocol_versions import supported_features
+from puredelta.protocol.table.clustering import CLUSTERING_DOMAIN
+from puredelta.protocol.table.row_tracking import ROW_TRACKING, column_name_properties
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.catalog.catalog_entries import (
+    EntryName,
+    follow_columns,
+    is_taken,
+    register_written,
+    require_possible,
+)
+from puredelta.spark.session.delta_conf import ALLOW_ARBITRARY_PROPERTIES, REFUSED_BY_CLONE
+from puredelta.spark.session.storage import open_log
+from puredelta.spark.session.types import to_spark
+
+_SCHEMA = """
+    source_table_size BIGINT, source_num_of_files BIGINT, num_removed_files BIGINT,
+    num_copied_files BIGINT, removed_files_size BIGINT, copied_files_size BIGINT
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CloneRequest:
+    """What a clone is to be."""
+
+    shallow: bool
+    replace: bool = False
+    """Whether an empty table at the target may become the clone."""
+    properties: Mapping[str, str] = field(default_factory=dict)
+    """Win over the source's."""
+    source_name: str | None = None
+    """What the history calls the source; None: by its path."""
+
+
+def clone_table(
+    spark: SparkSession,
+    source: Snapshot,
+    target: TableLog,
+    request: CloneRequest,
+    *,
+    new_id: IdSource = random_id,
+) -> int:
+    """Make ``target`` a clone of a version of a table; return the target's version.
+
+    The clone's rows get new row ids, where rows are tracked.
+
+    Raises:
+        UnsupportedError: a deep clone (UNSUPPORTED_DEEP_CLONE).
+        InvalidRequestError: the target is there (CREATE_TABLE_WITH_NON_EMPTY_LOCATION), or is
+            to be replaced and has rows (UNSUPPORTED_NON_EMPTY_CLONE), or a property is none, or
+            files of the source's version are gone (FILE_NOT_FOUND).
+        ConcurrentDeleteReadException: a VACUUM of the source may be deleting files of the version.
+    """
+    if not request.shallow:
+        raise UnsupportedError(
+            "Deep clone is not supported by this Delta version. Make a shallow clone, or write "
+            "the rows of the table to a new one.",
+            code=ErrorCode.UNSUPPORTED_DEEP_CLONE,
+        )
+    existing = target.find_snapshot()
+    _require_free(target, existing, request)
+    arbitrary = ALLOW_ARBITRARY_PROPERTIES.flag(spark.conf.getAll)
+    overrides = checked_properties(request.properties, allow_arbitrary=arbitrary)
+    config = cloned_config(source, existing, overrides, new_id=new_id)
+    command = command_on(spark, target, existing, Capability.ADMINISTER)
+    REFUSED_BY_CLONE.require_defaults(command.session.settings)
+    _require_kept(source, command)
+    if existing is not None:
+        command.transaction.read_files(None, existing.files)
+    adds = [
+        replace(
+            absolute_file(add, source.root_uri),
+            data_change=True,
+            base_row_id=None,
+            default_row_commit_version=None,
+        )
+        for add in source.files.adds()
+    ]
+    actions: list[Action] = [config.metadata, config.protocol, *adds]
+    if (domain := source.domain_metadata.get(CLUSTERING_DOMAIN)) is not None:
+        actions.append(domain)
+    commit = CommitRequest(
+        actions=actions,
+        operation=clone(
+            source=request.source_name or f"delta.`{source.root_uri}`",
+            source_version=source.version,
+        ),
+        metrics=_metrics(source),
+        always_records_metrics=True,
+        is_blind_append=False,
+    )
+    return finish(command, commit).version
+
+
+def clone_row(spark: SparkSession, source: Snapshot | None) -> DataFrame:
+    """Return what a CLONE of a version counted, as delta-spark's one row; None: no row."""
+    rows = [] if source is None else [tuple(_metrics(source).values())]
+    return spark.createDataFrame(rows, _SCHEMA)
+
+
+def require_absolute(target: str) -> None:
+    """Refuse a relative target: it would depend on who reads it (INVALID_CLONE_PATH).
+
+    Raises:
+        InvalidRequestError: the path is relative.
+    """
+    if not is_absolute_path(target):
+        raise InvalidRequestError(
+            "The target location for CLONE needs to be an absolute path or table name. Use an "
+            f"absolute path instead of {target}.",
+            code=ErrorCode.INVALID_CLONE_PATH,
+            path=target,
+        )
+
+
+def cloned_config(
+    source: Snapshot,
+    existing: Snapshot | None,
+    overrides: Mapping[str, str],
+    *,
+    new_id: IdSource = random_id,
+) -> TableConfig:
+    """Return protocol and metadata of a clone: the source's, with properties over them.
+
+    Raises:
+        InvalidRequestError: the mapping mode would change
+            (UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE), or properties do not agree.
+    """
+    configuration = {**source.metadata.configuration, **stored_configuration(overrides)}
+    protocol = _protocol(source, existing, overrides, configuration)
+    if ROW_TRACKING in supported_features(protocol):
+        known = {} if existing is None else existing.metadata.configuration
+        configuration |= column_name_properties(known, new_id)
+    metadata = _metadata(source, existing, configuration, new_id)
+    config = TableConfig.of(protocol, metadata)
+    for other in (source, existing):
+        if other is not None and other.config.column_mapping is not config.column_mapping:
+            raise InvalidRequestError(
+                f"Changing column mapping mode from '{other.config.column_mapping.value}' to "
+                f"'{config.column_mapping.value}' is not supported.",
+                code=ErrorCode.UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE,
+            )
+    require_sound_properties(config.properties, config.schema, config.partition_columns)
+    return config
+
+
+def _metadata(
+    source: Snapshot, existing: Snapshot | None, configuration: dict[str, str], new_id: IdSource
+) -> Metadata:
+    own = None if existing is None else existing.metadata
+    return replace(
+        source.metadata,
+        id=new_id() if own is None else own.id,
+        name=None if own is None else own.name,
+        description=None if own is None else own.description,
+        configuration=configuration,
+    )
+
+
+def _protocol(
+    source: Snapshot,
+    existing: Snapshot | None,
+    overrides: Mapping[str, str],
+    configuration: Mapping[str, str],
+) -> Protocol:
+    asked = TableProperties.of(overrides).requested_features
+    protocol = with_features(source.protocol, map(feature_named, asked))
+    protocol = required_protocol(protocol, source.config.schema, TableProperties.of(configuration))
+    if existing is None:
+        return protocol
+    return with_features(existing.protocol, supported_features(protocol))
+
+
+def _require_kept(source: Snapshot, command: Command) -> None:
+    """Refuse an old version of the source whose files are gone, or may go while we look."""
+    log = TableLog(source.open_at(source.root_uri))
+    latest = log.snapshot()
+    older, _ = differing_files(source.files, latest.files)
+    require_kept(log.store, latest, older, now_ms=command.clock())
+    if not ignores_missing(command.session.settings):
+        require_present(older, source, purpose="cloning")
+
+
+def _require_free(target: TableLog, existing: Snapshot | None, request: CloneRequest) -> None:
+    if existing is None or not request.replace:
+        if next(iter(target.store.walk("")), None) is None:
+            return
+        raise InvalidRequestError(
+            f"Cannot create table (`delta`.`{target.root_uri.removeprefix('file:')}`). The "
+            f"associated location ('{target.root_uri}') is not empty. Clone to another place, or "
+            "replace the table that is there.",
+            code=ErrorCode.CREATE_TABLE_WITH_NON_EMPTY_LOCATION,
+            path=target.root_uri,
+        )
+    if len(existing.files):
+        raise InvalidRequestError(
+            f"The clone destination table is non-empty ({target.root_uri}). Please truncate the "
+            "table or delete its rows before running CLONE.",
+            code=ErrorCode.UNSUPPORTED_NON_EMPTY_CLONE,
+            path=target.root_uri,
+        )
+
+
+def _metrics(source: Snapshot) -> dict[str, int]:
+    return {
+        "sourceTableSize": source.files.total_size_bytes,
+        "sourceNumOfFiles": len(source.files),
+        "numRemovedFiles": 0,
+        "numCopiedFiles": 0,
+        "removedFilesSize": 0,
+        "copiedFilesSize": 0,
+    }
+
+
+def absolute_file(add: Add, root_uri: str) -> Add:
+    """Return a file of the table at ``root_uri`` with absolute paths, also of its vector."""
+    return replace(
+        add,
+        path=encode_uri(absolute_uri(root_uri, add.path)),
+        deletion_vector=None
+        if add.deletion_vector is None
+        else _absolute_vector(add.deletion_vector, root_uri),
+    )
+
+
+def _absolute_vector(vector: DeletionVectorDescriptor, root_uri: str) -> DeletionVectorDescriptor:
+    path = vector_path(vector)
+    if path is None:
+        return vector
+    uri = encode_uri(absolute_uri(root_uri, path))
+    return replace(vector, storage_type=BY_PATH, path_or_inline=uri)
+
+
+def clone_registered(
+    spark: SparkSession,
+    source: Snapshot,
+    name: EntryName,
+    request: CloneRequest,
+    *,
+    mode: CreateMode,
+    location: str | None = None,
+) -> bool:
+    """Clone into a table of the catalog; return False where it exists and may stay as it is.
+
+    Without a location the catalog owns the directory.
+
+    Raises:
+        InvalidRequestError: the name is taken (TABLE_NAME_ALREADY_EXISTS), also by no
+            Delta table (NOT_A_DELTA_TABLE), or what `clone_table` refuses.
+        TableNotFoundError: there is no table to replace (CANNOT_REPLACE_MISSING_TABLE), or no
+            such database.
+        CatalogError: the clone at the location is made, and the catalog refuses its entry.
+    """
+    if location is not None:
+        require_absolute(location)
+    if is_taken(spark, name):
+        if mode is CreateMode.CREATE:
+            raise InvalidRequestError(
+                f"Table {name} already exists.",
+                code=ErrorCode.TABLE_NAME_ALREADY_EXISTS,
+                name=str(name),
+            )
+        if mode is not CreateMode.CREATE_IF_NOT_EXISTS:
+            known = require_replaceable(spark, name)
+            clone_table(spark, source, open_log(spark, known.location), request)
+            follow_columns(spark, name, to_spark(source.config.schema))
+        return mode is not CreateMode.CREATE_IF_NOT_EXISTS
+    if mode is CreateMode.REPLACE:
+        raise nothing_to_replace(str(name))
+    require_possible(spark, name)
+    schema = to_spark(source.config.schema)
+    if location is not None:
+        log = open_log(spark, location)
+        clone_table(spark, source, log, request)
+        register_written(spark, name, schema, location=log.root_uri)
+        return True
+    with managed_entry(spark, name, schema) as log:
+        clone_table(spark, source, log, request)
+    return True
+
+
+def nothing_to_replace(name: str) -> TableNotFoundError:
+    """Return the error for REPLACE TABLE where no table is."""
+    return TableNotFoundError(
+        f"Table {name} cannot be replaced as it does not exist. Use CREATE OR REPLACE TABLE to "
+        "create the table.",
+        code=ErrorCode.CANNOT_REPLACE_MISSING_TABLE,
+        table=name,
+    )

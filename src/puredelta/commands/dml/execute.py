@@ -1,0 +1,188 @@
+"""MERGE, UPDATE, DELETE and ``replaceWhere``: one call, its UI entry and its result row.
+
+It is the MERGE that matches nothing: every new row is inserted, every old row of the condition
+is deleted, in one commit that the history calls a WRITE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+
+from puredelta.commands.command import Command
+from puredelta.commands.dml.actions import Outcome
+from puredelta.commands.dml.explain import (
+    ExplainMode,
+    dry_run_statement,
+    execute_reported,
+    explain_statement,
+)
+from puredelta.commands.dml.named_tables import named_tables
+from puredelta.commands.dml.preview import PREVIEW_ROWS, preview_statement
+from puredelta.commands.dml.spec import (
+    SOURCE,
+    TARGET,
+    InputRows,
+    MergeSpec,
+    ReplaceSpec,
+    RowSpec,
+    UpdateSpec,
+    start_statement,
+)
+from puredelta.commands.statement.report import Report, with_report
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.resolve.table_attributes import table_identity
+from puredelta.spark.session.session import count_row
+from puredelta.spark.session.ui_metrics import shown_in_ui
+
+
+def run_merge(
+    spark: SparkSession,
+    log: TableLog,
+    spec: MergeSpec,
+    *,
+    target_rows: DataFrame,
+    source_rows: DataFrame,
+) -> DataFrame:
+    """Execute a MERGE and return its result row (M-12).
+
+    Long columns ``num_affected_rows``, ``num_updated_rows``, ``num_deleted_rows`` and
+    ``num_inserted_rows``; no row if the session's ``txnVersion`` had been executed (M-92).
+    The frame has the attribute ``report``.
+    """
+    with (
+        shown_in_ui(spark, f"MERGE INTO delta.`{log.root_uri}`") as shown,
+        named_tables(spark, spec),
+    ):
+        command = start_statement(spark, log)
+        rows = InputRows(target=target_rows, source=command.bind(source_rows))
+        outcome, report = execute_reported(command, spec, rows)
+        command.settings.reset_set_transaction(spark)
+        shown.report({**outcome.metrics, **outcome.skipping}, note=outcome.note)
+    counted = outcome.rows
+    counts = {
+        "num_affected_rows": outcome.affected or 0,
+        "num_updated_rows": counted.updated,
+        "num_deleted_rows": counted.deleted,
+        "num_inserted_rows": counted.inserted,
+    }
+    return with_report(count_row(spark, counts, exists=outcome.was_executed), report)
+
+
+def replace_rows(
+    command: Command, rows: DataFrame, spec: ReplaceSpec
+) -> tuple[Outcome, Report | None]:
+    """Delete the rows of the condition and insert the new ones, in one commit; with a report.
+
+    Raises:
+        InvalidRequestError: a row breaks a rule of the table.
+        ConflictError: another writer changed what this write relies on.
+    """
+    return execute_reported(command, spec, replaced_input(command, rows))
+
+
+def replaced_input(command: Command, rows: DataFrame) -> InputRows:
+    """Return the table and the new rows under the names that `ReplaceSpec` uses."""
+    target = table_identity(command.spark, command.snapshot.config.schema).alias(TARGET)
+    return InputRows(target=target, source=rows.alias(SOURCE))
+
+
+def run_rows(
+    spark: SparkSession, log: TableLog, spec: RowSpec, *, target_rows: DataFrame
+) -> DataFrame:
+    """Execute an UPDATE or a DELETE and return its result row.
+
+    One long column ``num_affected_rows``; no row if the session's ``txnVersion`` had been
+    executed (M-92). -1 stands for rows that were not counted.
+    """
+    name = "UPDATE" if isinstance(spec, UpdateSpec) else "DELETE FROM"
+    with (
+        shown_in_ui(spark, f"{name} delta.`{log.root_uri}`") as shown,
+        named_tables(spark, spec),
+    ):
+        command = start_statement(spark, log)
+        outcome, report = execute_reported(command, spec, InputRows(target=target_rows))
+        command.settings.reset_set_transaction(spark)
+        shown.report(outcome.metrics, note="\n".join(outcome.fallbacks))
+    affected = outcome.affected
+    counts = {"num_affected_rows": affected or 0}
+    return with_report(count_row(spark, counts, exists=outcome.was_executed), report)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeRequest:
+    """One statement on one table; every call reads the newest version of the table."""
+
+    spark: SparkSession
+    log: TableLog
+    spec: MergeSpec | RowSpec
+    target_rows: DataFrame
+    """What names of the statement mean: no rows, the table's columns."""
+    source_rows: DataFrame | None = None
+    since: int | None = None
+    """The version from which on commits of others are of interest."""
+
+    def execute(self) -> DataFrame:
+        """Execute the statement; one row of counts, with the attribute ``report``."""
+        if not isinstance(self.spec, MergeSpec):
+            return run_rows(self.spark, self.log, self.spec, target_rows=self.target_rows)
+        if self.source_rows is None:
+            raise ValueError("a MERGE needs a source")
+        return run_merge(
+            self.spark,
+            self.log,
+            self.spec,
+            target_rows=self.target_rows,
+            source_rows=self.source_rows,
+        )
+
+    def explain(self, mode: str = "plan") -> Report:
+        """Return what the statement will do, and why; see `explain_statement`.
+
+        Raises:
+            InvalidRequestError: the mode is neither ``plan`` nor ``source``.
+        """
+        parsed = explain_mode(mode)
+        with self._started() as (command, rows):
+            return explain_statement(command, self.spec, rows, parsed)
+
+    def dry_run(self, *, check_new_rows: bool = True) -> Report:
+        """Return the counts that an execution would have; see `dry_run_statement`."""
+        with self._started() as (command, rows):
+            return dry_run_statement(
+                command, self.spec, rows, since=self.since, check_new_rows=check_new_rows
+            )
+
+    def preview(self, limit: int = PREVIEW_ROWS) -> DataFrame:
+        """Return changed rows before and after; see `preview_statement`."""
+        with self._started() as (command, rows):
+            return preview_statement(command, self.spec, rows, limit=limit)
+
+    @contextmanager
+    def _started(self) -> Iterator[tuple[Command, InputRows]]:
+        with named_tables(self.spark, self.spec):
+            command = start_statement(self.spark, self.log)
+            source = None if self.source_rows is None else command.bind(self.source_rows)
+            yield command, InputRows(target=self.target_rows, source=source)
+
+
+def explain_mode(mode: object) -> ExplainMode:
+    """Return the mode of a name.
+
+    Raises:
+        InvalidRequestError: there is no such mode.
+    """
+    modes = {known.value: known for known in ExplainMode}
+    found = modes.get(mode.strip().lower()) if isinstance(mode, str) else None
+    if found is None:
+        raise InvalidRequestError(
+            f"There is no mode {mode!r} of explain. Use 'plan', which runs no Spark job, or "
+            "'source', which evaluates the source; dry_run() goes on to the counts.",
+            code=ErrorCode.OPERATION_NOT_ALLOWED_DETAIL,
+            mode=mode,
+        )
+    return found

@@ -1,0 +1,141 @@
+"""EXPLAIN and dry run of a statement."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from enum import Enum
+
+from puredelta.commands.command import Command
+from puredelta.commands.dml.actions import Outcome
+from puredelta.commands.dml.decide import Decision
+from puredelta.commands.dml.new_rows import frame_of_new_rows, new_rows
+from puredelta.commands.dml.pipeline import execute
+from puredelta.commands.dml.report_clauses import statement_name
+from puredelta.commands.dml.report_files import count_copied
+from puredelta.commands.dml.reports import (
+    Tried,
+    dry_report,
+    executed_report,
+    planned_report,
+)
+from puredelta.commands.dml.retry import DEFAULTS, ExecutionOptions
+from puredelta.commands.dml.spec import InputRows, StatementSpec
+from puredelta.commands.dml.trial import Recording, Trial, count_inserts, tried_statement
+from puredelta.commands.statement.report import Report
+from puredelta.commands.statement.running import Running, running_statement
+from puredelta.spark.write.writer import check_rows
+
+
+class ExplainMode(Enum):
+    """How much is read for an explanation."""
+
+    PLAN = "plan"
+    """The log alone: no Spark job."""
+    SOURCE = "source"
+    """The source is evaluated once, so that its keys skip files."""
+
+
+def explain_statement(
+    command: Command, spec: StatementSpec, rows: InputRows, mode: ExplainMode = ExplainMode.PLAN
+) -> Report:
+    """Return what a statement will do, and why, as far as no row of the table has to be read.
+
+    Runs no Spark job, but `ExplainMode.SOURCE` evaluates the source. (A DELETE of whole files on
+    Spark Connect runs one.) Nothing is written that stays.
+    """
+    evaluates, done_before = mode is ExplainMode.SOURCE, command.already_committed()
+    with (
+        _running(command, spec) as running,
+        tried_statement(command, spec, rows, evaluates=evaluates, around=running.around) as trial,
+    ):
+        return planned_report(trial, evaluated=evaluates, done_before=done_before)
+
+
+def dry_run_statement(
+    command: Command,
+    spec: StatementSpec,
+    rows: InputRows,
+    *,
+    since: int | None = None,
+    check_new_rows: bool = True,
+) -> Report:
+    """Return what a statement would do, with the counts that its execution would have.
+
+    Runs what an execution runs up to its decision, one Spark job more where conditions of INSERT
+    clauses have to be counted, and with ``check_new_rows`` one that computes the new rows and
+    drops them: what the table refuses is refused here. Nothing is written that stays.
+    Commits of others since version ``since`` are looked at, or since the statement began.
+
+    Raises:
+        DeltaError: what the execution would raise.
+    """
+    done_before = command.already_committed()
+    with (
+        _running(command, spec) as running,
+        tried_statement(command, spec, rows, evaluates=True, around=running.around) as trial,
+    ):
+        decision = trial.decide()
+        context = trial.context
+        inserts = trial.stage("6 count inserts", count_inserts, context, decision)
+        new = new_rows(context, trial.plan, decision)
+        if check_new_rows and new.frame is not None and new.copy is None:
+            trial.stage("7 check new rows", _check, trial, decision)
+        tried = Tried(
+            decision=decision,
+            new=new,
+            inserts=inserts,
+            copied=count_copied(context, decision),
+            jobs_run=running.jobs_run(),
+            since=since,
+            done_before=done_before,
+        )
+        context.source.require_unchanged()
+        return dry_report(trial, tried)
+
+
+def _running(command: Command, spec: StatementSpec) -> AbstractContextManager[Running]:
+    return running_statement(
+        command.spark, statement_name(spec), command.log.root_uri, command.session.settings
+    )
+
+
+def _check(trial: Trial, decision: Decision) -> None:
+    """Compute the new rows as the write would, and drop them. Runs one Spark job."""
+    context = trial.context
+    rows = frame_of_new_rows(context, trial.plan, decision)
+    if context.statement.has_subqueries:
+        rows = context.command.bind(rows, only_subqueries=True)
+    check_rows(
+        rows,
+        context.statement.config,
+        computed=context.statement.computed_columns,
+        with_changes=decision.rows.recorded,
+    )
+
+
+def execute_reported(
+    command: Command,
+    spec: StatementSpec,
+    rows: InputRows,
+    options: ExecutionOptions = DEFAULTS,
+) -> tuple[Outcome, Report | None]:
+    """Execute a statement, and return its report beside its outcome."""
+    recording = Recording()
+
+    def observe(stage: str, outcome: object) -> None:
+        recording.observe(stage, outcome)
+        options.observe(stage, outcome)
+
+    with _running(command, spec) as running:
+        recorded = replace(
+            options,
+            observe=observe,
+            on_run=recording.on_run,
+            around=(recording.timed, *running.around, *options.around),
+        )
+        outcome = execute(command, spec, rows, recorded)
+        report = running.finish(
+            lambda: executed_report(spec, recording, outcome, jobs_run=running.jobs_run())
+        )
+    return outcome, report

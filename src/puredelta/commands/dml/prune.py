@@ -1,0 +1,249 @@
+"""Stage 4: files that may hold rows of the statement, and the rule that skipped each other file.
+
+A lookup is possible where ON asks for equality of plain columns, and whatever else decides is
+something that Arrow decides as Spark does. It is worth it as long as every task can hold the
+source's keys.
+
+That is so where the condition is missing or asks nothing but partition columns. No data
+file is read then, and no change files are written: readers of the change data feed take the
+rows of removed files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from pyspark.sql import SparkSession
+
+from puredelta.commands.dml.resolve.resolved_statement import (
+    EquiPair,
+    MatchedClause,
+    NotMatchedBySourceClause,
+    ResolvedCondition,
+    ResolvedStatement,
+    StatementKind,
+)
+from puredelta.commands.dml.search_plan import (
+    Search,
+    SearchLimits,
+    SearchPlan,
+    by_source_predicate,
+    plan_search,
+)
+from puredelta.commands.dml.source import StatementContext
+from puredelta.commands.dml.staged_source import ColumnNames
+from puredelta.log.files.file_table import FileTable
+from puredelta.log.files.stats_columns import FileStatistics
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.skipping import pruning
+from puredelta.log.skipping.pruning import Pruning, prune_files
+from puredelta.protocol.features.properties import ColumnMappingMode
+from puredelta.protocol.schema.types import (
+    DATE,
+    FLOAT,
+    INTEGRAL,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    DecimalType,
+)
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.protocol.values.predicates import And, Predicate
+from puredelta.spark.offload.arrow_predicate import ALWAYS, Translation
+from puredelta.spark.offload.key_lookup import KeyLookup
+from puredelta.spark.offload.workers import WorkerMemory
+from puredelta.spark.scan.scan_columns import partition_rows
+from puredelta.spark.session.names import FILE_ORDINAL
+from puredelta.worker.lookup.conditions import NO_CLAUSE, Call, ResidualConditions
+from puredelta.worker.lookup.lookup_request import KeyColumn
+
+_ROW_BYTES = 64
+"""Of a source row in a task: its key, its place, and what sorting them needs for a moment."""
+_VALUE_BYTES = 16
+_TEXT_BYTES = 64
+"""Of a value of text, guessed."""
+
+
+def plan_lookup(
+    statement: ResolvedStatement, num_source_rows: int, names: ColumnNames, memory: WorkerMemory
+) -> KeyLookup | None:
+    """Return how to look the statement's keys up, ``None`` if Spark has to join.
+
+    ``names`` are those of source columns inside the source's files.
+    """
+    pairs, config = statement.on.parts.pairs, statement.config
+    # Files have columns under the names and types of the table as it was.
+    renamed = statement.schema_evolves or config.column_mapping is ColumnMappingMode.ID
+    if renamed or not pairs or not num_source_rows:
+        return None
+    if not all(_is_plain(pair, config) for pair in pairs):
+        return None
+    keys = tuple(
+        KeyColumn(
+            target=pair.target.path[0],
+            source=names.in_file(pair.source.path[0]),
+            null_safe=pair.null_safe,
+        )
+        for pair in pairs
+    )
+    conditions = None
+    if not _has_one_clause(statement):
+        conditions = _residual_conditions(statement, names)
+        if conditions is None:
+            return None
+    texts = sum(pair.source.type == STRING for pair in pairs)
+    read = () if conditions is None else conditions.source_columns
+    values = len(keys) + len(read)
+    task_bytes = num_source_rows * (
+        _ROW_BYTES + values * _VALUE_BYTES + texts * (_TEXT_BYTES - _VALUE_BYTES)
+    )
+    parts = -(-task_bytes // max(1, memory.task_max))
+    # Which rows are unmatched in all parts is known at the end only.
+    if parts > (1 if statement.not_matched_by_source else memory.parts_max):
+        return None
+    return KeyLookup(
+        keys=keys,
+        conditions=conditions,
+        clause=0 if statement.matched else NO_CLAUSE,
+        task_bytes=-(-task_bytes // parts),
+        parts=parts,
+    )
+
+
+def _has_one_clause(statement: ResolvedStatement) -> bool:
+    """Tell whether all pairs of equal keys are for the same clause, and nothing else is."""
+    parts = statement.on.parts
+    if parts.target_only or parts.source_only or parts.other or statement.not_matched_by_source:
+        return False
+    return not statement.matched or statement.matched[0].condition is None
+
+
+def _residual_conditions(
+    statement: ResolvedStatement, names: ColumnNames
+) -> ResidualConditions | None:
+    """Translate what decides besides keys; ``None`` if Arrow might decide otherwise."""
+    parts = statement.on.parts
+    translation = Translation(inexact=_inexact_columns(statement.config))
+    on = translation.call(And((*parts.target_only, *parts.source_only, *parts.other)))
+    matched = _conditions(translation, statement.matched)
+    by_source = _conditions(translation, statement.not_matched_by_source)
+    if on is None or matched is None or by_source is None:
+        return None
+    return ResidualConditions(
+        on=on,
+        matched=matched,
+        by_source=by_source,
+        target_columns=tuple(translation.target.items()),
+        source_columns=tuple(
+            (names.in_file(staged), kind) for staged, kind in translation.source.items()
+        ),
+    )
+
+
+def _conditions(
+    translation: Translation, clauses: Sequence[MatchedClause | NotMatchedBySourceClause]
+) -> tuple[Call, ...] | None:
+    calls: list[Call] = []
+    for clause in clauses:
+        condition = clause.condition
+        call = ALWAYS if condition is None else translation.call(condition.predicate)
+        if call is None:
+            return None
+        calls.append(call)
+    return tuple(calls)
+
+
+def _inexact_columns(config: TableConfig) -> frozenset[str]:
+    """Return columns whose values are not what is stored, or are text that is read otherwise.
+
+    Timestamps of partitions are text in some zone, floats text of which Spark takes the nearest
+    float and Python the nearest double.
+    """
+    as_text = {
+        field.name
+        for field in config.partition_schema.fields
+        if field.type in (TIMESTAMP, TIMESTAMP_NTZ, FLOAT)
+    }
+    return frozenset(config.padded_columns).union(as_text)
+
+
+def _is_plain(pair: EquiPair, config: TableConfig) -> bool:
+    """Tell whether equal values are equal bytes, stored as they are read."""
+    target, source = pair.target, pair.source
+    if len(target.path) > 1 or len(source.path) > 1 or target.path[0] in config.padded_columns:
+        return False
+    if target.type in INTEGRAL and source.type in INTEGRAL:
+        return True
+    return target.type == source.type and (
+        target.type in (STRING, DATE) or isinstance(target.type, DecimalType)
+    )
+
+
+def decides_by_file(condition: ResolvedCondition | None, config: TableConfig) -> bool:
+    """Tell whether a condition is the same for all rows of a file."""
+    return condition is None or condition.target_columns <= frozenset(config.partition_columns)
+
+
+def matching_files(
+    spark: SparkSession, snapshot: Snapshot, statement: ResolvedStatement
+) -> FileTable:
+    """Return the files whose rows all satisfy the condition, one that `decides_by_file`.
+
+    Runs no job on a classic session: Spark folds a filter over local rows on the driver.
+    """
+    (clause,) = statement.not_matched_by_source
+    condition = clause.condition
+    if condition is None:
+        return snapshot.files
+    config = snapshot.config
+    files = snapshot.files.select(prune_files(snapshot.files, config, condition.predicate))
+    if len(files) == 0:
+        return files
+    rows = statement.frames.target(partition_rows(spark, files, config))
+    chosen = statement.timestamp.bind(rows.where(condition.column).select(FILE_ORDINAL))
+    return files.take(sorted(row[FILE_ORDINAL] for row in chosen.collect()))
+
+
+def prune(context: StatementContext) -> SearchPlan:
+    """Choose the files to search, and how; waits for the statistics that are being parsed.
+
+    Runs nothing, but a DELETE of whole files on Spark Connect runs one job.
+    """
+    statement, settings, source = context.statement, context.settings, context.source
+    if statement.kind is StatementKind.DELETE:
+        (clause,) = statement.not_matched_by_source
+        if decides_by_file(clause.condition, context.snapshot.config):
+            return _whole_files(context)
+    memory = settings.workers.memory
+
+    def prune_files(files: FileTable, predicate: Predicate, known: FileStatistics) -> Pruning:
+        return pruning.prune(
+            files,
+            context.snapshot.config,
+            predicate,
+            by_statistics=settings.skips_by_statistics,
+            statistics=known,
+        )
+
+    return plan_search(
+        statement,
+        context.snapshot.files,
+        source.profile,
+        prune=prune_files,
+        limits=SearchLimits(
+            broadcast_bytes_max=settings.broadcast_bytes_max,
+            look_up=partial(plan_lookup, statement, source.num_rows, source.names, memory),
+        ),
+        statistics=context.statistics.result(),
+    )
+
+
+def _whole_files(context: StatementContext) -> SearchPlan:
+    statement, files = context.statement, context.snapshot.files
+    return SearchPlan(
+        candidates=matching_files(context.spark, context.snapshot, statement),
+        num_files=len(files),
+        search=Search.WHOLE_FILES,
+        read_predicate=by_source_predicate(statement.not_matched_by_source),
+    )

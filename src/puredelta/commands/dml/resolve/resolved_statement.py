@@ -1,0 +1,249 @@
+"""A resolved statement that changes rows, and other rows in the place of its two sides.
+
+MERGE, UPDATE and DELETE have this one form: an UPDATE is a MERGE without source rows and
+with one NOT MATCHED BY SOURCE clause.
+
+The stages that search and write read these types and nothing of the user's spelling. The
+``Column`` values are evaluated over the frames of ``ResolvedStatement.frames``:
+
+=====================  ========================================================
+ON, MATCHED            ``frames.target(rows).join(frames.source(rows), ...)``
+NOT MATCHED            ``frames.source(rows)``
+NOT MATCHED BY SOURCE  ``frames.target(rows)``
+=====================  ========================================================
+
+Frames may hold fewer columns than target and source have: those named by
+``target_columns`` and ``source_columns`` of what is evaluated are enough.
+
+Target columns are named as the final schema spells them. Source columns are named by
+*staged name* (``SourceColumn.staged``), which is unique although two columns of a source may
+share a name; predicates use the staged name as the first step of a source path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TypeAlias
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from puredelta.protocol.actions.operations import Operation
+from puredelta.protocol.schema.types import StructType
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.protocol.values.predicates import Predicate, Ref
+from puredelta.spark.resolve.expressions import Frames, SourceColumn
+from puredelta.spark.resolve.statement_timestamp import StatementTimestamp
+from puredelta.spark.session.names import NO_SOURCE_COLUMN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatementFrames:
+    """Frames over which the Columns of a `ResolvedStatement` are evaluated; runs no job.
+
+    Helper columns of the rows given pass through and are referred to by name; columns of
+    target and source only through `target_column` and `source_column`. After a ``select``
+    or an aggregation a frame is an ordinary DataFrame again.
+    """
+
+    frames: Frames
+    source_columns: tuple[SourceColumn, ...]
+    """What the statement refers to."""
+
+    def staging(self, source_rows: DataFrame) -> DataFrame:
+        """Return the referenced columns of the user's source under their staged names.
+
+        A source of which nothing is read still has rows: it gets one constant column.
+        """
+        every = [c.staged for c in self.frames.source_columns]
+        if not self.source_columns:
+            return source_rows.select(F.lit(True).alias(NO_SOURCE_COLUMN))  # noqa: FBT003
+        renamed, wanted = source_rows.toDF(*every), [c.staged for c in self.source_columns]
+        return renamed if wanted == every else renamed.select(*wanted)
+
+    def source(self, rows: DataFrame) -> DataFrame:
+        """Give rows with (some of) the staged columns the identity of the source."""
+        return self.frames.source(rows)
+
+    def target(self, rows: DataFrame) -> DataFrame:
+        """Give rows with (some of) the table's columns the identity of the target."""
+        return self.frames.target(rows)
+
+    def source_column(self, staged: str) -> Column:
+        """Return a column of ``source(...)``."""
+        return self.frames.source_column(staged)
+
+    def target_column(self, name: str) -> Column:
+        """Return a column of ``target(...)``, named as the schema spells it."""
+        return self.frames.target_column(name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EquiPair:
+    """``target = source`` (or ``<=>``) between two plain columns or struct fields."""
+
+    target: Ref
+    source: Ref
+    null_safe: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConditionParts:
+    """The conjuncts of a condition by the sides they use; together they are the condition.
+
+    A conjunct that uses no column at all (``1 = 2``) counts as target-only.
+    """
+
+    pairs: tuple[EquiPair, ...] = ()
+    target_only: tuple[Predicate, ...] = ()
+    source_only: tuple[Predicate, ...] = ()
+    other: tuple[Predicate, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedCondition:
+    """A boolean expression; NULL counts as false (M-35)."""
+
+    column: Column
+    predicate: Predicate
+    """What is known of it for pruning; parts that are not understood are ``Opaque``."""
+    parts: ConditionParts
+    sql: str
+    """Plain SQL text for the history (W-16)."""
+    target_columns: frozenset[str]
+    source_columns: frozenset[str]
+    """Staged names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedUpdate:
+    """``UPDATE``: the new row."""
+
+    values: Mapping[str, Column]
+    """The columns of the final schema, in its order, each of its type; those that are computed
+    from the finished row are left out (generated columns that are not assigned).
+    """
+    unchanged: frozenset[str]
+    """Columns whose value is the target's own."""
+    target_columns: frozenset[str]
+    """Target columns that *assigned* values read; the unchanged ones come on top."""
+    source_columns: frozenset[str]
+    """Staged names of the source columns that values read."""
+
+    @property
+    def reads_target(self) -> bool:
+        """Whether the new row needs anything of the old one."""
+        return bool(self.target_columns or self.unchanged)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedInsert:
+    """``INSERT``: a row of source values only."""
+
+    values: Mapping[str, Column]
+    """The columns of the final schema, in its order, each of its type; generated and identity
+    columns that are not assigned are left out.
+    """
+    source_columns: frozenset[str]
+    """Staged names of the source columns that values read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedDelete:
+    """``DELETE``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchedClause:
+    """``WHEN MATCHED``."""
+
+    action: ResolvedUpdate | ResolvedDelete
+    condition: ResolvedCondition | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotMatchedClause:
+    """``WHEN NOT MATCHED``."""
+
+    action: ResolvedInsert
+    condition: ResolvedCondition | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotMatchedBySourceClause:
+    """``WHEN NOT MATCHED BY SOURCE``."""
+
+    action: ResolvedUpdate | ResolvedDelete
+    condition: ResolvedCondition | None
+
+
+ResolvedClause: TypeAlias = MatchedClause | NotMatchedClause | NotMatchedBySourceClause
+
+
+class StatementKind(Enum):
+    """Which statement it is, for what its rows do not tell."""
+
+    MERGE = "MERGE"
+    UPDATE = "UPDATE"
+    DELETE = "DELETE"
+    REPLACE_WHERE = "replaceWhere"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedStatement:
+    """The whole statement, checked: what remains can only fail on rows, files or a race."""
+
+    kind: StatementKind
+    operation: Operation
+    """What the history says of it."""
+    config: TableConfig
+    """The table after the statement; the very one it had before unless the schema evolves."""
+    schema_evolves: bool
+    on: ResolvedCondition
+    matched: tuple[MatchedClause, ...]
+    not_matched: tuple[NotMatchedClause, ...]
+    not_matched_by_source: tuple[NotMatchedBySourceClause, ...]
+    target_columns: frozenset[str]
+    """Target columns that ON or any clause condition reads."""
+    source_columns: tuple[SourceColumn, ...]
+    """Source columns that anything reads, in the source's order."""
+    has_subqueries: bool
+    """Whether an assigned value looks at other rows than its own."""
+    pass_through: Callable[[], Mapping[str, Column]] = field(repr=False)
+    """Makes every column of the final schema as an old row has it, over ``frames.target(rows)``."""
+    frames: StatementFrames = field(repr=False)
+    timestamp: StatementTimestamp = field(repr=False)
+    """Its one timestamp (M-24): ``timestamp.bind(rows)`` for every frame that is run."""
+
+    @property
+    def schema(self) -> StructType:
+        """The table's schema after the statement."""
+        return self.config.schema
+
+    @property
+    def clauses(self) -> tuple[ResolvedClause, ...]:
+        """All clauses, kind by kind."""
+        return (*self.matched, *self.not_matched, *self.not_matched_by_source)
+
+    @property
+    def computed_columns(self) -> frozenset[str]:
+        """Generated columns that no clause gives a value: the table computes them in every row."""
+        actions = [clause.action for clause in self.clauses]
+        given = [a.values for a in actions if isinstance(a, ResolvedUpdate | ResolvedInsert)]
+        return frozenset(self.config.generated_columns).difference(*given)
+
+    @property
+    def is_insert_only(self) -> bool:
+        """Whether no target row can change."""
+        return not self.matched and not self.not_matched_by_source
+
+    @property
+    def is_single_unconditional_delete(self) -> bool:
+        """Whether several matches of one target row are harmless (M-71)."""
+        return (
+            len(self.matched) == 1
+            and self.matched[0].condition is None
+            and isinstance(self.matched[0].action, ResolvedDelete)
+        )

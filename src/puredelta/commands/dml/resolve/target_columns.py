@@ -1,0 +1,314 @@
+"""Target columns of assignments, and the keyword DEFAULT (M-25 to M-29, M-100).
+
+It is the keyword only where no column of that name is in scope, as in Spark; so it shows as
+a name that the analyzer could not resolve.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from pyspark.sql import functions as F
+
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.protocol.features.filled_columns import Identity
+from puredelta.protocol.schema.schema_json import simple_string
+from puredelta.protocol.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from puredelta.spark.resolve.expressions import (
+    Request,
+    Resolution,
+    ResolutionError,
+    ResolutionProblem,
+    Resolver,
+    Scope,
+)
+from puredelta.spark.session.names import display_name, parse_name, quote, quote_name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetField:
+    """A column of the target, or a field inside it."""
+
+    names: tuple[str, ...]
+    """As the schema spells them, the column first."""
+    written: tuple[str, ...]
+    """As the user spelled them, without qualifier."""
+    type: DataType
+
+    @property
+    def column(self) -> str:
+        """The top level column."""
+        return self.names[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetNames:
+    """The names that are valid on the left of ``=``."""
+
+    schema: StructType
+    qualifier: tuple[str, ...]
+    """The target's alias, or the parts of its catalog name; empty if it has none."""
+    displayed: Sequence[str]
+    """The columns as messages list them."""
+    case_sensitive: bool
+
+    def find(self, text: str, *, clause: str) -> TargetField:
+        """Return what a name means; ``clause`` is how messages call the place it stands in.
+
+        A qualifier wins over a struct column of the same name, as everywhere in Spark.
+
+        Raises:
+            InvalidRequestError: there is no such column, or a step leads into something
+                that is no struct.
+        """
+        parts = parse_name(text)
+        for skipped in self._qualifier_lengths(parts):
+            written = parts[skipped:]
+            field = self._field(self.schema, written[0])
+            if field is not None:
+                return self._descend(field, written, parts[:skipped], clause)
+        raise InvalidRequestError(
+            f"Cannot resolve {display_name(parts)} in {clause} given columns "
+            f"{', '.join(self.displayed)}.",
+            code=ErrorCode.MERGE_UNRESOLVED_EXPRESSION,
+            sql_expr=display_name(parts),
+            clause=clause,
+            cols=", ".join(self.displayed),
+        )
+
+    def _qualifier_lengths(self, parts: Sequence[str]) -> list[int]:
+        """Return how many leading parts may be a qualifier, the longest first, then none."""
+        lengths = range(min(len(self.qualifier), len(parts) - 1), 0, -1)
+        own = [self._cased(q) for q in self.qualifier]
+        return [n for n in lengths if own[-n:] == [self._cased(p) for p in parts[:n]]] + [0]
+
+    def _descend(
+        self, field: StructField, written: tuple[str, ...], qualifier: Sequence[str], clause: str
+    ) -> TargetField:
+        names, kind = [field.name], field.type
+        for part in written[1:]:
+            if not isinstance(kind, StructType):
+                raise self._no_struct((*qualifier, *names), kind, part, clause)
+            found = self._field(kind, part)
+            if found is None:
+                raise InvalidRequestError(
+                    f"No such struct field {quote(part)} in "
+                    f"{', '.join(quote(n) for n in kind.names)} (column {quote_name(names)}).",
+                    code=ErrorCode.FIELD_NOT_FOUND,
+                    field_name=part,
+                    fields=kind.names,
+                )
+            names.append(found.name)
+            kind = found.type
+        return TargetField(names=tuple(names), written=written, type=kind)
+
+    def _no_struct(
+        self, path: Sequence[str], kind: DataType, part: str, clause: str
+    ) -> InvalidRequestError:
+        if isinstance(kind, ArrayType | MapType):
+            return InvalidRequestError(
+                f"Cannot resolve {display_name((*path, part))} in target columns in {clause} given "
+                f"columns {', '.join(self.displayed)} - Updating nested fields is only supported "
+                "for StructType.",
+                code=ErrorCode.UNSUPPORTED_NESTED_FIELD_IN_UPDATE,
+                column=display_name(path),
+                data_type=simple_string(kind),
+            )
+        return InvalidRequestError(
+            f'Can\'t extract a value from "{display_name(path)}". Need a complex type '
+            f'[STRUCT, ARRAY, MAP] but got "{simple_string(kind).upper()}".',
+            code=ErrorCode.INVALID_EXTRACT_BASE_FIELD_TYPE,
+            base=display_name(path),
+            other=simple_string(kind),
+        )
+
+    def _field(self, struct: StructType, name: str) -> StructField | None:
+        return struct.find(name) if self.case_sensitive else struct.find_ignoring_case(name)
+
+    def _cased(self, name: str) -> str:
+        return name if self.case_sensitive else name.lower()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceNames:
+    """The names of source columns, which become new columns of the target (M-46)."""
+
+    relations: tuple[TargetNames, ...]
+    """One per qualifier: a source may join several relations."""
+
+    @classmethod
+    def of(
+        cls, schema: StructType, *, displayed: Sequence[str], case_sensitive: bool
+    ) -> SourceNames:
+        """Group the columns by the qualifier that messages show them under."""
+        by_qualifier: dict[tuple[str, ...], list[StructField]] = {}
+        for field, shown in zip(schema.fields, displayed, strict=True):
+            by_qualifier.setdefault(parse_name(shown)[:-1], []).append(field)
+        return cls(
+            relations=tuple(
+                TargetNames(
+                    schema=StructType(tuple(fields)),
+                    qualifier=qualifier,
+                    displayed=displayed,
+                    case_sensitive=case_sensitive,
+                )
+                for qualifier, fields in (by_qualifier or {(): []}).items()
+            )
+        )
+
+    def find(self, text: str, *, clause: str) -> TargetField:
+        """Return the source column or field that a name means.
+
+        Raises:
+            InvalidRequestError: as `TargetNames.find`.
+        """
+        for names in self.relations[:-1]:
+            with suppress(InvalidRequestError):
+                return names.find(text, clause=clause)
+        return self.relations[-1].find(text, clause=clause)
+
+
+def require_no_conflict(paths: Sequence[TargetField]) -> None:
+    """Refuse two assignments to one column, or to a column and a field inside it (M-26).
+
+    Raises:
+        InvalidRequestError: names the two.
+    """
+    for n, path in enumerate(paths):
+        for other in paths[:n]:
+            shared = min(len(path.names), len(other.names))
+            if path.names[:shared] == other.names[:shared]:
+                both = ", ".join(quote(".".join(p.written)) for p in (other, path))
+                raise InvalidRequestError(
+                    f"There is a conflict from these SET columns: [{both}].",
+                    code=ErrorCode.CONFLICT_SET_COLUMN,
+                    column_list=both,
+                )
+
+
+def require_insertable(paths: Sequence[TargetField], *, two_spellings: bool = True) -> None:
+    """Refuse nested fields and repeated columns in an INSERT list (M-27).
+
+    ``two_spellings`` of one column are tolerated, the first value counts (M-29).
+
+    Raises:
+        InvalidRequestError: names the column.
+    """
+    for path in paths:
+        if len(path.names) > 1:
+            raise InvalidRequestError(
+                "Nested field is not supported in the INSERT clause of MERGE operation "
+                f"(field = {quote_name(path.names)}).",
+                code=ErrorCode.UNSUPPORTED_NESTED_FIELD_IN_OPERATION,
+                operation="INSERT clause of MERGE operation",
+                field_name=quote_name(path.names),
+            )
+    written = [path.written[0] if two_spellings else path.column for path in paths]
+    repeated = sorted({name for name in written if written.count(name) > 1})
+    if repeated:
+        raise InvalidRequestError(
+            f"Duplicate column names in INSERT clause: {', '.join(repeated)}.",
+            code=ErrorCode.DUPLICATE_COLUMNS_ON_INSERT,
+            columns=repeated,
+        )
+
+
+def require_no_identity_update(
+    paths: Sequence[TargetField], identities: Mapping[str, Identity]
+) -> None:
+    """Refuse to assign an identity column of a row that is there (M-102).
+
+    Raises:
+        InvalidRequestError: names the column.
+    """
+    for path in paths:
+        if path.column in identities:
+            raise InvalidRequestError(
+                f"UPDATE on IDENTITY column {path.written[0]} is not supported.",
+                code=ErrorCode.IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED,
+                col_name=path.column,
+            )
+
+
+def require_no_explicit_identity(
+    paths: Sequence[TargetField], identities: Mapping[str, Identity]
+) -> None:
+    """Refuse values for a column that is GENERATED ALWAYS AS IDENTITY (M-102).
+
+    Raises:
+        InvalidRequestError: names the column.
+    """
+    for path in paths:
+        identity = identities.get(path.column)
+        if identity is not None and not identity.allows_explicit_insert:
+            raise InvalidRequestError(
+                f"Providing values for GENERATED ALWAYS AS IDENTITY column {path.written[0]} is "
+                "not supported.",
+                code=ErrorCode.IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED,
+                col_name=path.column,
+            )
+
+
+def find_set_column(
+    written: str, schema: StructType, resolver: Resolver, *, case_sensitive: bool
+) -> TargetField:
+    """Return what the left side of an assignment of UPDATE means; it may have a qualifier.
+
+    The analyzer resolves the name like any expression, so what it cannot resolve is Spark's own
+    error; what it can resolve, but what cannot be written to (a value of a map), is Delta's.
+
+    Raises:
+        InvalidRequestError: it lies inside an array or a map.
+        pyspark.errors.AnalysisException: there is no such column or field.
+    """
+    frames = resolver.frames
+    names = TargetNames(
+        schema=schema,
+        qualifier=frames.target_qualifier,
+        displayed=frames.displayed(Scope.TARGET),
+        case_sensitive=case_sensitive,
+    )
+    try:
+        return names.find(written, clause="UPDATE clause")
+    except InvalidRequestError:
+        resolver.check([F.col(written)], Scope.TARGET)
+        raise
+
+
+_KEYWORD = "default"
+_NOTHING = "NULL"
+
+
+def resolve_with_defaults(
+    resolver: Resolver, requests: Sequence[Request], values: Collection[int]
+) -> tuple[Resolution, frozenset[int]]:
+    """Resolve all requests; also return which of ``values`` are the keyword.
+
+    ``values`` are the positions of whole assigned values, the only place for the keyword.
+
+    Raises:
+        pyspark.errors.PySparkException: what Spark itself refuses.
+    """
+    resolution = resolver.resolve(requests)
+    keywords = frozenset(
+        error.position
+        for error in resolution.errors
+        if error.position in values and _is_keyword(requests[error.position], error)
+    )
+    if keywords:
+        plain = [
+            replace(r, expression=_NOTHING) if n in keywords else r for n, r in enumerate(requests)
+        ]
+        resolution = resolver.resolve(plain)
+    return resolution, keywords
+
+
+def _is_keyword(request: Request, error: ResolutionError) -> bool:
+    given = request.expression
+    return (
+        error.problem is ResolutionProblem.UNRESOLVED
+        and isinstance(given, str)
+        and given.strip().lower() == _KEYWORD
+    )

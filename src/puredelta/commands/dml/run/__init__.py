@@ -1,1 +1,0 @@
-"""A statement from its request to its outcome: the pipeline, its retries and its report."""

@@ -1,1 +1,0 @@
-"""Which rows of which files a statement acts on (stage 5)."""

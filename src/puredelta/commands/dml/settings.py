@@ -1,0 +1,208 @@
+"""Session settings of a statement that changes rows, read once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from puredelta.commands.file_options import parse_bytes
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.protocol.features.type_widening import AutomaticWidening
+from puredelta.spark.offload.source_copy import COPY_CODECS
+from puredelta.spark.offload.workers import WorkerSettings
+from puredelta.spark.session import delta_conf
+from puredelta.spark.session.read_settings import ReadSettings
+from puredelta.spark.session.session import SessionInfo
+
+_BROADCAST_THRESHOLD = "spark.sql.autoBroadcastJoinThreshold"
+_RETRIES_MAX = 1_000
+_CODEC = "spark.sql.parquet.compression.codec"
+_WRITER_PREFIXES = (
+    "parquet.",
+    "spark.hadoop.parquet.",
+    "spark.sql.files.maxRecordsPerFile",
+    "spark.sql.parquet.output.committer",
+    "spark.sql.sources.commitProtocolClass",
+    "spark.sql.sources.outputCommitterClass",
+    "mapreduce.",
+    "spark.hadoop.mapreduce.",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyLimits:
+    """How much of a source the driver looks at."""
+
+    rows_max: int = 200_000
+    """Source rows up to which the driver reads the keys."""
+    values_max: int = 2_000
+    """Values that are kept as objects; whole numbers are kept as such, however many."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionSettings:
+    """How the user wants statements of this session to run (S-01)."""
+
+    broadcast_bytes_max: int = 10 * 1024 * 1024
+    """``spark.sql.autoBroadcastJoinThreshold``; negative: never broadcast."""
+    rebalance: bool = True
+    """``merge.repartitionBeforeWrite.enabled`` (M-140)."""
+    skips_empty_commits: bool = True
+    """``skipRecordingEmptyCommits``: what changes nothing makes no version."""
+    checks_row_counts: bool = True
+    """``numRecordsValidation.enabled`` (M-94)."""
+    skips_by_statistics: bool = True
+    """``stats.skipping``."""
+    collects_statistics: bool = True
+    """``stats.collect``."""
+    codec: str | None = "snappy"
+    """How new files are compressed that Spark does not write; ``None``: Spark writes all, as a
+    setting of Spark's writer is there that no other writer knows.
+    """
+    must_stage: str | None = None
+    """Why a source is never read where it lies, if the session says so."""
+    key_limits: KeyLimits = KeyLimits()
+    retries: int = 0
+    """``spark.puredelta.retries``: how often a statement runs again after a conflict (X-29b)."""
+    workers: WorkerSettings = field(default_factory=WorkerSettings)
+    """What Python workers may be used for."""
+
+    @classmethod
+    def parse(cls, settings: Mapping[str, str]) -> ExecutionSettings:
+        """Read the settings from text by key; a key that is not set may be missing.
+
+        >>> ExecutionSettings.parse({}).broadcast_bytes_max
+        10485760
+        """
+        return cls(
+            broadcast_bytes_max=parse_bytes(settings.get(_BROADCAST_THRESHOLD, "10MB")),
+            rebalance=delta_conf.REPARTITION_BEFORE_WRITE.flag(settings),
+            skips_empty_commits=delta_conf.SKIP_EMPTY_COMMITS.flag(settings),
+            checks_row_counts=delta_conf.NUM_RECORDS_VALIDATION.flag(settings),
+            skips_by_statistics=delta_conf.STATS_SKIPPING.flag(settings),
+            collects_statistics=delta_conf.STATS_COLLECT.flag(settings),
+            codec=writer_codec(settings),
+            must_stage=why_staged(settings),
+            retries=_retries(settings),
+            workers=WorkerSettings.parse(settings),
+        )
+
+
+def _retries(settings: Mapping[str, str]) -> int:
+    text = (delta_conf.RETRIES.text(settings) or "").strip()
+    if not text.isdecimal() or int(text) > _RETRIES_MAX:
+        raise InvalidRequestError(
+            f"{delta_conf.RETRIES.key} is {text!r}: set it to a number from 0 to {_RETRIES_MAX}.",
+            code=ErrorCode.INVALID_CONF_VALUE,
+            key=delta_conf.RETRIES.key,
+            value=text,
+        )
+    return int(text)
+
+
+def why_staged(settings: Mapping[str, str]) -> str | None:
+    """Return which setting wants every source staged, ``None`` if none does (M-150, M-151).
+
+    >>> why_staged({"spark.sql.files.ignoreMissingFiles": "true"})
+    'spark.sql.files.ignoreMissingFiles is true'
+    """
+    materialize = delta_conf.MATERIALIZE_SOURCE
+    value = (materialize.text(settings) or "").strip()
+    if value.lower() not in {"auto", "none"}:
+        return f"{materialize.key} is {value}"
+    return ReadSettings.parse(settings).why_staged()
+
+
+def persistent_vectors(settings: Mapping[str, str], command: str) -> bool:
+    """Tell whether ``merge``, ``update`` or ``delete`` may write deletion vectors (M-130).
+
+    ``settings`` are those that were set. The table has a property of its own; both must agree.
+    """
+    conf = {
+        "merge": delta_conf.MERGE_DELETION_VECTORS,
+        "update": delta_conf.UPDATE_DELETION_VECTORS,
+        "delete": delta_conf.DELETE_DELETION_VECTORS,
+    }[command]
+    return conf.flag(settings)
+
+
+def writer_codec(settings: Mapping[str, str]) -> str | None:
+    """Return the codec that the session writes Parquet with, under Arrow's name.
+
+    ``None`` where it is one that Arrow writes otherwise, or the session has other settings of
+    Spark's writer.
+
+    >>> writer_codec({}), writer_codec({"spark.sql.parquet.compression.codec": "GZIP"})
+    ('snappy', 'gzip')
+    >>> writer_codec({"spark.sql.files.maxRecordsPerFile": "10"})
+    """
+    if any(key.startswith(_WRITER_PREFIXES) for key in settings):
+        return None
+    return COPY_CODECS.get(settings.get(_CODEC, "snappy").lower())
+
+
+_DROPS_NULL_COLUMNS = "4.0."
+"""Spark 4.0, where a VOID column is dropped unless the session says otherwise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeSettings:
+    """What the session says at the start of the command; the defaults are delta-spark's."""
+
+    evolves_schema: bool = False
+    """``schema.autoMerge.enabled``: every MERGE may add columns."""
+    casts_follow_ansi_flag: bool = False
+    """``updateAndMergeCastingFollowsAnsiEnabledFlag`` (M-61)."""
+    automatic_widening: AutomaticWidening = AutomaticWidening.ALWAYS
+    """``typeWidening.allowAutomaticWidening`` (M-53)."""
+    refuses_void: bool = False
+    """``createDataFrame.dropNullColumns``: a new column of type VOID is an error (M-56)."""
+    structs_by_name: bool = True
+    """``resolveMergeUpdateStructsByName.enabled`` (M-44)."""
+    keeps_null_structs: bool = True
+    """``merge.preserveNullSourceStructs`` (M-45)."""
+    keeps_null_structs_in_star: bool = True
+    """``merge.preserveNullSourceStructs.updateStar``, and the one above (M-45)."""
+
+    @classmethod
+    def of(cls, session: SessionInfo) -> MergeSettings:
+        """Read the settings of a session."""
+        return cls.parse(session.settings, spark_version=session.spark_version)
+
+    @classmethod
+    def parse(cls, settings: Mapping[str, str], *, spark_version: str = "") -> MergeSettings:
+        """Read them from text by key; a key that is not set may be missing.
+
+        Raises:
+            InvalidRequestError: a value that the setting does not have.
+
+        >>> MergeSettings.parse({}).evolves_schema
+        False
+        """
+        keeps_null_structs = delta_conf.PRESERVE_NULL_STRUCTS.flag(settings)
+        void = delta_conf.DROP_NULL_COLUMNS
+        return cls(
+            evolves_schema=delta_conf.AUTO_MERGE.flag(settings),
+            casts_follow_ansi_flag=delta_conf.CASTS_FOLLOW_ANSI_FLAG.flag(settings),
+            automatic_widening=_widening(settings),
+            refuses_void=spark_version.startswith(_DROPS_NULL_COLUMNS)
+            if void.text(settings) is None
+            else void.flag(settings),
+            structs_by_name=delta_conf.STRUCTS_BY_NAME.flag(settings),
+            keeps_null_structs=keeps_null_structs,
+            keeps_null_structs_in_star=keeps_null_structs
+            and delta_conf.PRESERVE_NULL_STRUCTS_STAR.flag(settings),
+        )
+
+
+def _widening(settings: Mapping[str, str]) -> AutomaticWidening:
+    conf = delta_conf.ALLOW_AUTOMATIC_WIDENING
+    text = conf.text(settings) or ""
+    try:
+        return AutomaticWidening(text.strip().lower())
+    except ValueError:
+        known = ", ".join(mode.value for mode in AutomaticWidening)
+        raise InvalidRequestError(
+            f"{conf.key} is {text!r}, but it must be one of {known}.",
+            code=ErrorCode.INVALID_CONF_VALUE,
+        ) from None

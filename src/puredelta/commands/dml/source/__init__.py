@@ -1,1 +1,0 @@
-"""The rows of a statement's source, readable as often as needed (stage 3)."""

@@ -1,1 +1,0 @@
-"""OPTIMIZE: which files of a table are compacted, and along which columns rows are ordered."""

@@ -1,0 +1,435 @@
+"""RESTORE: the newest version becomes an older version.
+
+RESTORE only writes to the log: files that only the older version had are added again, files that
+only the newest version has are removed. Nothing is copied, so the files must still exist.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+
+from puredelta.commands.command import Command, start_command
+from puredelta.commands.finish import finish
+from puredelta.commands.read_table import resolve_timestamp
+from puredelta.commands.statement.parts import (
+    FileAction,
+    FileTotals,
+    JobCount,
+    ReportState,
+    RowTotals,
+    StageTime,
+    first_file_decisions,
+)
+from puredelta.commands.statement.report import Report
+from puredelta.commands.statement.running import running_statement
+from puredelta.commands.statement.stages import StageTimer
+from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
+from puredelta.log.commit.commit_request import CommitRequest
+from puredelta.log.files.clock import Clock, wall_clock
+from puredelta.log.files.file_table import FileTable, file_keys, remove_file
+from puredelta.log.maintenance.running_vacuums import require_kept
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.actions import Action, Add, DomainMetadata, Metadata
+from puredelta.protocol.actions.deletion_vector import vector_path
+from puredelta.protocol.actions.operations import restore
+from puredelta.protocol.actions.paths import absolute_uri
+from puredelta.protocol.features.feature_registry import Capability
+from puredelta.protocol.features.filled_columns import identities, with_high_water_marks
+from puredelta.protocol.features.protocol_changes import with_features
+from puredelta.protocol.features.protocol_versions import supported_features
+from puredelta.protocol.schema.schema_json import encode_schema
+from puredelta.protocol.table.clustering import CLUSTERING_DOMAIN
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.protocol.values.timestamps import parse_time_zone
+from puredelta.spark.session.delta_conf import REFUSED_BY_RESTORE
+
+_SCHEMA = """
+    table_size_after_restore BIGINT, num_of_files_after_restore BIGINT,
+    num_removed_files BIGINT, num_restored_files BIGINT,
+    removed_files_size BIGINT, restored_files_size BIGINT
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreOutcome:
+    """What a RESTORE did."""
+
+    table_size_bytes: int
+    num_files: int
+    num_removed_files: int
+    num_restored_files: int
+    removed_size_bytes: int
+    restored_size_bytes: int
+
+    def metrics(self) -> dict[str, int]:
+        """Return the counts under the names of the history."""
+        return {
+            "tableSizeAfterRestore": self.table_size_bytes,
+            "numOfFilesAfterRestore": self.num_files,
+            "numRemovedFiles": self.num_removed_files,
+            "numRestoredFiles": self.num_restored_files,
+            "removedFilesSize": self.removed_size_bytes,
+            "restoredFilesSize": self.restored_size_bytes,
+        }
+
+    def row(self, spark: SparkSession) -> DataFrame:
+        """Return the counts as delta-spark's one row."""
+        return spark.createDataFrame([tuple(self.metrics().values())], _SCHEMA)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestorePlan:
+    """Which files come back and which go."""
+
+    command: Command
+    target: Snapshot
+    restored: FileTable
+    removed: FileTable
+    outcome: RestoreOutcome
+    time_ms: int | None
+
+    def describe(self) -> str:
+        """Return one line for the log."""
+        return f"{len(self.restored)} files come back, {len(self.removed)} go"
+
+
+def restore_report(
+    plan: RestorePlan,
+    state: ReportState,
+    *,
+    seconds: Mapping[str, float],
+    version: int | None = None,
+) -> Report:
+    """Return which files come back and which go, with the rows in them; ``version`` is the new one.
+
+    A file that has another deletion vector in the two versions is among both.
+    """
+    restored, removed = plan.restored, plan.removed
+    return Report(
+        statement="RESTORE",
+        table=plan.command.log.root_uri,
+        state=state,
+        read_version=plan.command.snapshot.version,
+        committed_version=version,
+        rows=RowTotals(inserted=restored.num_records(), deleted=removed.num_records()),
+        files=FileTotals(
+            added=len(restored),
+            added_bytes=restored.total_size_bytes,
+            removed=len(removed),
+            removed_bytes=removed.total_size_bytes,
+        ),
+        decisions=(
+            *first_file_decisions(restored, FileAction.ADD, "only the old version has it"),
+            *first_file_decisions(removed, FileAction.REMOVE, "only the newest version has it"),
+        ),
+        jobs_expected=(JobCount(stage="commit", jobs=0, reason="only the log is written"),),
+        stages=tuple(
+            StageTime(name=name, seconds=time, outcome="") for name, time in seconds.items()
+        ),
+        metrics=plan.outcome.metrics(),
+        details=(
+            ("restored version", str(plan.target.version)),
+            ("rows", "those of files that come back are inserted, those of files that go deleted"),
+        ),
+    )
+
+
+def nothing_to_restore(table: str, state: ReportState) -> Report:
+    """Return the report of a RESTORE of the newest version."""
+    return Report(
+        statement="RESTORE",
+        table=table,
+        state=state,
+        rows=RowTotals(inserted=0, deleted=0),
+        files=FileTotals(added=0, added_bytes=0, removed=0, removed_bytes=0),
+        notes=("The table is in that state already.",),
+    )
+
+
+IGNORE_MISSING_SETTING = "spark.sql.files.ignoreMissingFiles"
+
+_LOOKERS_MAX = 8
+_NAMED_MAX = 100
+
+
+def restore_table(
+    spark: SparkSession,
+    log: TableLog,
+    *,
+    version: int | None = None,
+    timestamp: str | None = None,
+    clock: Clock = wall_clock,
+) -> RestoreOutcome | None:
+    """Restore a version, or what was current at a time; None if that is the newest already.
+
+    The protocol keeps every feature it has gained, identity columns go on counting where they
+    are, and the row ids given out stay given out.
+
+    Raises:
+        InvalidRequestError: there is no such version (CANNOT_RESTORE_TABLE_VERSION), the
+            time is none or outside of the history (CANNOT_RESTORE_TIMESTAMP_...), or files
+            of the version are gone (FILE_NOT_FOUND).
+        ConflictError: another writer changed the table meanwhile, or a VACUUM that may delete
+            files of the version has not ended.
+    """
+    with running_statement(spark, "RESTORE", log.root_uri, runs_jobs=False) as running:
+        stage = StageTimer(statement=log.root_uri, around=running.around)
+        planning = partial(plan_restore, version=version, timestamp=timestamp, clock=clock)
+        plan = stage("1 compare", planning, spark, log)
+        if plan is None:
+            return None
+        committed = stage("2 commit", _commit, plan, version=version)
+        running.finish(
+            lambda: restore_report(
+                plan, ReportState.EXECUTED, seconds=stage.seconds, version=committed
+            )
+        )
+    return plan.outcome
+
+
+def plan_restore(
+    spark: SparkSession,
+    log: TableLog,
+    *,
+    version: int | None = None,
+    timestamp: str | None = None,
+    clock: Clock = wall_clock,
+) -> RestorePlan | None:
+    """Compare two versions, and look whether the files are there; changes nothing, runs no job.
+
+    Raises what `restore_table` raises before it commits.
+    """
+    if (version is None) == (timestamp is None):
+        raise ValueError("RESTORE takes a version or a timestamp, one of both")
+    command = start_command(spark, log, Capability.ADMINISTER, clock=clock)
+    REFUSED_BY_RESTORE.require_defaults(command.session.settings)
+    latest = command.snapshot
+    time_ms = None if timestamp is None else resolve_timestamp(spark, timestamp)
+    target = _find_target(log, latest, version=version, time_ms=time_ms)
+    if target.version == latest.version:
+        return None
+    restored, removed = differing_files(target.files, latest.files)
+    require_kept(log.store, latest, restored, now_ms=command.clock())
+    if not ignores_missing(command.session.settings):
+        require_present(restored, target, purpose="restoring")
+    outcome = RestoreOutcome(
+        table_size_bytes=target.files.total_size_bytes,
+        num_files=len(target.files),
+        num_removed_files=len(removed),
+        num_restored_files=len(restored),
+        removed_size_bytes=removed.total_size_bytes,
+        restored_size_bytes=restored.total_size_bytes,
+    )
+    return RestorePlan(
+        command=command,
+        target=target,
+        restored=restored,
+        removed=removed,
+        outcome=outcome,
+        time_ms=time_ms,
+    )
+
+
+def _commit(plan: RestorePlan, *, version: int | None) -> int:
+    command, latest = plan.command, plan.command.snapshot
+    command.transaction.read_files(None, latest.files)
+    zone = command.session.time_zone
+    shown_time = None if plan.time_ms is None else _timestamp_text(plan.time_ms, zone)
+    request = CommitRequest(
+        actions=_actions(plan.target, latest, plan.restored, plan.removed),
+        operation=restore(version=version, timestamp=shown_time),
+        metrics=plan.outcome.metrics(),
+        always_records_metrics=True,
+        is_blind_append=False,
+    )
+    return finish(command, request).version
+
+
+def _actions(
+    target: Snapshot, latest: Snapshot, restored: FileTable, removed: FileTable
+) -> tuple[Action, ...]:
+    config = restored_config(target, latest)
+    return (
+        config.metadata,
+        config.protocol,
+        *(replace(add, data_change=True) for add in restored.adds()),
+        *map(remove_file, removed.adds()),
+        *_domains(target.domain_metadata, latest.domain_metadata),
+    )
+
+
+def differing_files(target: FileTable, latest: FileTable) -> tuple[FileTable, FileTable]:
+    """Return the files that only ``target`` has, and those that only ``latest`` has.
+
+    A file with another deletion vector is another file.
+    """
+    target_keys, latest_keys = file_keys(target.rows), file_keys(latest.rows)
+    return (
+        target.select(_absent(target_keys, latest_keys)),
+        latest.select(_absent(latest_keys, target_keys)),
+    )
+
+
+def restored_config(target: Snapshot, latest: Snapshot) -> TableConfig:
+    """Return what the table is after it was restored."""
+    protocol = with_features(target.protocol, supported_features(latest.protocol))
+    return TableConfig.of(protocol, _with_high_water_marks(target, latest))
+
+
+def _with_high_water_marks(target: Snapshot, latest: Snapshot) -> Metadata:
+    """Let identity columns of both versions go on where they had come (M-103)."""
+    current = identities(latest.config.schema)
+    marks: dict[str, int] = {}
+    for name, identity in identities(target.config.schema).items():
+        known = current[name].high_water_mark if name in current else None
+        if known is not None:
+            before = identity.high_water_mark
+            marks[name] = known if before is None else identity.further(before, known)
+    if not marks:
+        return target.metadata
+    schema = with_high_water_marks(target.config.schema, marks)
+    return replace(target.metadata, schema_string=encode_schema(schema))
+
+
+def _absent(keys: pa.ChunkedArray, others: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.invert(pc.is_in(keys, value_set=others.combine_chunks()))
+
+
+def _domains(
+    target: Mapping[str, DomainMetadata], latest: Mapping[str, DomainMetadata]
+) -> Sequence[DomainMetadata]:
+    """Return the clustering as it was; other domains are their owners' affair."""
+    if CLUSTERING_DOMAIN in target:
+        return (target[CLUSTERING_DOMAIN],)
+    if CLUSTERING_DOMAIN in latest:
+        return (replace(latest[CLUSTERING_DOMAIN], configuration="", removed=True),)
+    return ()
+
+
+# --- which version --------------------------------------------------------------------------
+
+
+def _find_target(
+    log: TableLog, latest: Snapshot, *, version: int | None, time_ms: int | None
+) -> Snapshot:
+    try:
+        if time_ms is not None:
+            return log.snapshot(timestamp_ms=time_ms)
+        return log.snapshot(version=version)
+    except TableNotFoundError as error:
+        first = error.details.get("earliest", 0)
+        raise InvalidRequestError(
+            f"Cannot restore table to version {version}. Available versions: [{first}, "
+            f"{latest.version}].",
+            code=ErrorCode.CANNOT_RESTORE_TABLE_VERSION,
+            version=version,
+            latest=latest.version,
+        ) from error
+    except InvalidRequestError as error:
+        code = _TIME_CODES.get(error.code)
+        if code is None:
+            raise
+        raise InvalidRequestError(
+            f"Cannot restore table: {error.message}", code=code, **error.details
+        ) from error
+
+
+_TIME_CODES = {
+    ErrorCode.TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION: ErrorCode.CANNOT_RESTORE_TIMESTAMP_EARLIER,
+    ErrorCode.TIMESTAMP_GREATER_THAN_COMMIT: ErrorCode.CANNOT_RESTORE_TIMESTAMP_GREATER,
+}
+
+
+def _timestamp_text(time_ms: int, time_zone: str) -> str:
+    """Write a time as ``java.sql.Timestamp`` does, in the session's zone."""
+    moment = dt.datetime.fromtimestamp(time_ms / 1000, tz=parse_time_zone(time_zone))
+    fraction = f"{time_ms % 1000:03d}".rstrip("0") or "0"
+    return f"{moment:%Y-%m-%d %H:%M:%S}.{fraction}"
+
+
+# --- are the files there --------------------------------------------------------------------
+
+
+def ignores_missing(settings: Mapping[str, str]) -> bool:
+    """Return whether the session wants no error for files that are gone."""
+    return settings.get(IGNORE_MISSING_SETTING, "false").lower() == "true"
+
+
+def require_present(files: FileTable, target: Snapshot, *, purpose: str) -> None:
+    """Refuse a version of which files are gone.
+
+    Raises:
+        InvalidRequestError: a file is not there (FILE_NOT_FOUND).
+    """
+    missing = list(_missing(list(files.adds()), target))
+    if missing:
+        raise InvalidRequestError(
+            f"Not all files from version {target.version} are available in file system. Missed "
+            f"files (top {_NAMED_MAX} files): {', '.join(missing[:_NAMED_MAX])}. Please use more "
+            f"recent version or timestamp for {purpose}. To disable check update option "
+            f"{IGNORE_MISSING_SETTING}.",
+            code=ErrorCode.FILE_NOT_FOUND,
+            version=target.version,
+            files=tuple(missing[:_NAMED_MAX]),
+        )
+
+
+def paths_of(add: Add) -> Iterator[str]:
+    """Yield the data file and, if it lies in a file, the deletion vector, as the log spells them.
+
+    VACUUM takes a vector that was replaced, while the data file stays in use.
+    """
+    yield add.path
+    if add.deletion_vector is not None and (path := vector_path(add.deletion_vector)) is not None:
+        yield path
+
+
+def _missing(adds: Sequence[Add], target: Snapshot) -> Iterator[str]:
+    paths = list(dict.fromkeys(path for add in adds for path in paths_of(add)))
+
+    def is_there(path: str) -> bool:
+        directory, _, name = absolute_uri(target.root_uri, path).rpartition("/")
+        return target.open_at(directory).exists(name)
+
+    with ThreadPoolExecutor(_LOOKERS_MAX, "puredelta-restore") as lookers:
+        for path, found in zip(paths, lookers.map(is_there, paths), strict=True):
+            if not found:
+                yield path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreRequest:
+    """One RESTORE; it reads the log, looks whether files are there, and runs no Spark job."""
+
+    spark: SparkSession
+    log: TableLog
+    version: int | None = None
+    timestamp: str | None = None
+
+    def explain(self, mode: str = "plan") -> Report:
+        """Return which files come back and which go; ``mode`` makes no difference."""
+        del mode
+        return self._report(ReportState.PLANNED)
+
+    def dry_run(self) -> Report:
+        """Return the same: all is known before the commit."""
+        return self._report(ReportState.DRY_RUN)
+
+    def execute(self) -> RestoreOutcome | None:
+        """Restore the version; None if it is the newest already."""
+        return restore_table(self.spark, self.log, version=self.version, timestamp=self.timestamp)
+
+    def _report(self, state: ReportState) -> Report:
+        plan = plan_restore(self.spark, self.log, version=self.version, timestamp=self.timestamp)
+        if plan is None:
+            return nothing_to_restore(self.log.root_uri, state)
+        return restore_report(plan, state, seconds={})

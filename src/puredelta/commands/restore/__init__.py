@@ -1,1 +1,0 @@
-"""RESTORE: the newest version becomes what an older version was."""

@@ -1,0 +1,1 @@
+"""One statement while it runs: its stages, progress and report."""

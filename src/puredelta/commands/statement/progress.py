@@ -1,0 +1,253 @@
+"""The progress line of a statement.
+
+The line goes to standard error. It is there if the session wants it (``spark.puredelta.progress``),
+and it appears only after a while, so that short statements write nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from threading import Event, RLock, Thread
+from typing import Any, TextIO, TypeAlias, TypeVar
+
+from pyspark.sql import SparkSession
+
+from puredelta.commands.statement.rendering import printable
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.spark.jvm.jobs import TaskCounts, find_tasks
+from puredelta.spark.session.delta_conf import PROGRESS
+from puredelta.spark.session.session import is_connect
+
+_FIRST_S = 1.0
+_EVERY_S = 0.5
+_STOP_S = 2.0
+_WIDTH_MAX = 120
+_SPARK_BAR = "spark.ui.showConsoleProgress"
+
+FindTasks = Callable[[], TaskCounts | None]
+
+
+def _nothing() -> None:
+    """Do nothing."""
+
+
+def _fraction(tasks: TaskCounts) -> str:
+    """Return the tasks that are done, of those that are known."""
+    return f"{tasks.done}/{tasks.known} tasks"
+
+
+@dataclass(slots=True, kw_only=True)
+class ProgressLine:
+    """The line of one statement; `stage` names what runs now."""
+
+    title: str
+    find_tasks: FindTasks
+    out: TextIO
+    first_s: float = _FIRST_S
+    every_s: float = _EVERY_S
+    close: Callable[[], None] = _nothing
+    """Ends what finds the tasks."""
+    counted: Callable[[TaskCounts], str] = _fraction
+    """Makes the text of the tasks."""
+    _stage: str = ""
+    _shown: int = 0
+    _started: float = field(default_factory=time.monotonic)
+    _ended: Event = field(default_factory=Event)
+    _thread: Thread | None = None
+    _writing: RLock = field(default_factory=RLock)
+
+    @contextlib.contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Show that this stage runs, while it does."""
+        self._stage = name
+        yield
+
+    def show(self, text: str) -> None:
+        """Show this in the place of a stage's name, until something else is shown."""
+        self._stage = text
+
+    @contextlib.contextmanager
+    def shown(self) -> Iterator[None]:
+        """Show the line until the end, and take it away."""
+        self._thread = Thread(target=self._run, name="puredelta-progress", daemon=True)
+        self._thread.start()
+        try:
+            yield
+        finally:
+            self.end()
+
+    def end(self) -> None:
+        """Take the line away for good; a second call does nothing."""
+        if self._ended.is_set():
+            return
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join(_STOP_S)
+        self._write("")
+        self.close()
+
+    def leave(self, text: str) -> None:
+        """Write a line above this one that stays; nothing once this one has been taken away."""
+        with self._writing, contextlib.suppress(OSError, ValueError):
+            if not self._ended.is_set():
+                self._write("")
+                self.out.write(printable(text) + "\n")
+
+    def line(self, width: int = _WIDTH_MAX) -> str:
+        """Return what there is to show now; where room is short, the beginning of the path goes."""
+        tasks = self.find_tasks()
+        counted = "" if tasks is None else f", {self.counted(tasks)}"
+        seconds = time.monotonic() - self._started
+        state = printable(f": {self._stage}{counted} ({seconds:.0f} s)")
+        return _shortened(printable(self.title), max(0, width - len(state))) + state[:width]
+
+    def _run(self) -> None:
+        wait_s = self.first_s
+        while not self._ended.wait(wait_s):
+            self._write(self.line(_width()))
+            wait_s = self.every_s
+
+    def _write(self, text: str) -> None:
+        """Write over the line that is there; a stream that was closed is no reason to fail."""
+        with self._writing:
+            if not text and not self._shown:
+                return
+            with contextlib.suppress(OSError, ValueError):
+                self.out.write("\r" + text.ljust(self._shown) + ("" if text else "\r"))
+                self.out.flush()
+            self._shown = len(text)
+
+
+def _width() -> int:
+    """Return how many characters a line of the terminal has room for."""
+    return min(_WIDTH_MAX, shutil.get_terminal_size((80, 24)).columns - 1)
+
+
+def _shortened(title: str, width: int) -> str:
+    """Return a title without the beginning of its path, as far as the width asks for that. Pure.
+
+    >>> _shortened("MERGE file:/data/tables/events", 20)
+    'MERGE ...bles/events'
+    """
+    if len(title) <= width:
+        return title
+    kind, _, place = title.partition(" ")
+    room = width - len(f"{kind} ...")
+    return f"{kind} ...{place[-room:]}" if room > 0 else title[:width]
+
+
+def open_progress(
+    spark: SparkSession, tag: str | None, title: str, settings: Mapping[str, str]
+) -> ProgressLine | None:
+    """Return the line of a statement, ``None`` if the session wants none. ``tag`` is that of its
+    jobs, if it starts any.
+
+    Raises:
+        InvalidRequestError: the setting is none of auto, on, off.
+    """
+    if not wants_progress(settings, sys.stderr, classic=not is_connect(spark)):
+        return None
+    if tag is None:
+        return ProgressLine(title=title, find_tasks=lambda: None, out=sys.stderr)
+    if not is_connect(spark):
+        return ProgressLine(title=title, find_tasks=partial(find_tasks, spark, tag), out=sys.stderr)
+    tasks = _ConnectTasks()
+    handler: Any = tasks
+    spark.registerProgressHandler(handler)
+    return ProgressLine(
+        title=title,
+        find_tasks=lambda: tasks.latest,
+        out=sys.stderr,
+        close=lambda: spark.removeProgressHandler(handler),
+    )
+
+
+def wants_progress(settings: Mapping[str, str], out: TextIO, *, classic: bool) -> bool:
+    """Tell whether to show progress; ``auto``: in notebooks, and in a terminal where Spark itself
+    shows none.
+
+    Raises:
+        InvalidRequestError: the setting is none of auto, on, off.
+    """
+    value = (PROGRESS.text(settings) or "auto").strip().lower()
+    if value not in ("auto", "on", "off"):
+        raise InvalidRequestError(
+            f"{PROGRESS.key} is {value!r}: set it to auto, on or off.",
+            code=ErrorCode.INVALID_CONF_VALUE,
+            key=PROGRESS.key,
+            value=value,
+        )
+    if value != "auto":
+        return value == "on"
+    if _in_notebook():
+        return True
+    shows_own = classic and settings.get(_SPARK_BAR, "true").lower() == "true"
+    return out.isatty() and not shows_own
+
+
+def _in_notebook() -> bool:
+    """Tell whether a notebook's kernel runs this process: its shell is not that of a terminal."""
+    ipython: Any = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return shell is not None and type(shell).__name__ == "ZMQInteractiveShell"
+
+
+@dataclass(slots=True, eq=False)
+class _ConnectTasks:
+    """What the server says of the operations of a client: a handler of PySpark's."""
+
+    latest: TaskCounts | None = None
+
+    def __call__(
+        self,
+        stages: Any,
+        inflight_tasks: int,
+        operation_id: Any,
+        done: bool,  # noqa: FBT001 - PySpark's signature
+    ) -> None:
+        """Take what PySpark passes to every handler."""
+        del inflight_tasks, operation_id
+        counted = list(stages or ())
+        tasks = TaskCounts(
+            done=sum(stage.num_completed_tasks for stage in counted),
+            known=sum(stage.num_tasks for stage in counted),
+            running_jobs=1,
+        )
+        self.latest = None if done else tasks
+
+
+logger = logging.getLogger(__name__)
+
+Note: TypeAlias = Callable[[str], None]
+"""Is told what a statement does now."""
+
+_EVERY_FILES = 256
+_LOGGED_EVERY_S = 30.0
+
+T = TypeVar("T")
+
+
+def note_nothing(_text: str) -> None:
+    """Do nothing."""
+
+
+def counted(
+    files: Iterable[T], total: int, note: Note, *, logged_every_s: float = _LOGGED_EVERY_S
+) -> Iterator[T]:
+    """Yield files whose footers have been read, and note how many; now and then in the log, too."""
+    logged = time.monotonic()
+    for number, file in enumerate(files):
+        if number % _EVERY_FILES == 0:
+            text = f"reading footers, {number}/{total} files"
+            note(text)
+            if time.monotonic() - logged > logged_every_s:
+                logged = time.monotonic()
+                logger.info("CONVERT TO DELTA: %s", text)
+        yield file

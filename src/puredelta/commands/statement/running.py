@@ -1,0 +1,125 @@
+"""A running statement: from its start to its end, with its log line."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from puredelta.commands.statement.progress import ProgressLine, open_progress
+from puredelta.commands.statement.report import Report, remember
+from puredelta.commands.statement.stages import (
+    Around,
+    find_tracer,
+    set_counts,
+    stage_span,
+    statement_span,
+)
+from puredelta.spark.jvm.jobs import count_jobs
+from puredelta.spark.session.concurrent_jobs import tagged_jobs
+from puredelta.spark.session.session import is_connect, settings_of
+
+logger = logging.getLogger("puredelta.statement")
+"""A name of its own: one line for every statement that was executed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """A statement that runs."""
+
+    spark: SparkSession
+    tag: str | None
+    """Of every Spark job that it starts, if it starts any."""
+    around: Sequence[Around] = field(default=(), repr=False)
+    """What goes on beside every stage."""
+    span: Any = field(default=None, repr=False)
+    line: ProgressLine | None = field(default=None, repr=False)
+
+    def note(self, text: str) -> None:
+        """Show on the progress line what the statement does now."""
+        if self.line is not None:
+            self.line.show(text)
+
+    def jobs_run(self) -> int | None:
+        """Return how many Spark jobs were started so far; ``None`` over Connect."""
+        if self.tag is None:
+            return 0
+        return None if is_connect(self.spark) else count_jobs(self.spark, self.tag)
+
+    def finish(self, make: Callable[[], Report | None]) -> Report | None:
+        """Make the report of what was executed, remember and log it.
+
+        The statement stands whatever happens here: then there is no report.
+        """
+        try:
+            report = make()
+        except Exception:
+            logger.warning("No report of a statement that was executed", exc_info=True)
+            return None
+        if report is not None:
+            remember(report)
+            set_counts(self.span, _counts(report))
+            _log(report)
+        return report
+
+
+@contextmanager
+def running_statement(
+    spark: SparkSession,
+    name: str,
+    table: str,
+    settings: Mapping[str, str] | None = None,
+    *,
+    runs_jobs: bool = True,
+) -> Iterator[Running]:
+    """Tag the jobs of a statement, show its progress as the session wants it, and trace it.
+
+    ``name`` is ``MERGE``, ``OPTIMIZE``, ...; ``table`` the root of the table; ``settings`` those of
+    the session, if they are known. What ``runs_jobs`` is false of leaves Spark alone.
+
+    Raises:
+        InvalidRequestError: ``spark.puredelta.progress`` is none of its values.
+    """
+    made = settings_of(spark) if settings is None else settings
+    tracer = find_tracer()
+    with ExitStack() as contexts:
+        span = contexts.enter_context(statement_span(tracer, name, table))
+        tag = contexts.enter_context(tagged_jobs(spark)) if runs_jobs else None
+        around: list[Around] = []
+        line = open_progress(spark, tag, f"{name} {table}", made)
+        if line is not None:
+            contexts.enter_context(line.shown())
+            around.append(line.stage)
+        if tracer is not None:
+            around.append(partial(stage_span, tracer))
+        yield Running(spark=spark, tag=tag, around=tuple(around), span=span, line=line)
+
+
+def _counts(report: Report) -> Mapping[str, int | None]:
+    rows, files = report.rows, report.files
+    return {
+        "version": report.committed_version,
+        "jobs": report.jobs_run,
+        "rows_inserted": None if rows is None else rows.inserted,
+        "rows_updated": None if rows is None else rows.updated,
+        "rows_deleted": None if rows is None else rows.deleted,
+        "files_added": None if files is None else files.added,
+    }
+
+
+def _log(report: Report) -> None:
+    if not logger.isEnabledFor(logging.INFO):
+        return
+    counted = ", ".join(f"{k} {n}" for k, n in _counts(report).items() if n is not None)
+    logger.info(
+        "%s of %s: %s",
+        report.statement,
+        report.table,
+        counted or "nothing changed",
+        extra={"puredelta_report": report.to_dict()},
+    )

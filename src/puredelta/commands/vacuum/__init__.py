@@ -1,1 +1,0 @@
-"""VACUUM: delete what no version within the retention time needs."""

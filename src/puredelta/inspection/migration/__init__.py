@@ -1,1 +1,0 @@
-"""Calls of a script written for delta-spark that mean something else here."""

@@ -1,1 +1,0 @@
-"""Writing checkpoints, and removing log files that have expired."""

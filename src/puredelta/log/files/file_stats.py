@@ -1,0 +1,418 @@
+"""Statistics of data files from their Parquet footers, without reading a row (X-60 to X-72).
+
+Nearly every file of a directory has all bounds of all columns, so that only they differ. A file
+that lacks one, or has a column of NULLs alone, is encoded column by column instead.
+
+A wrong bound loses rows silently, for every reader and for MERGE's own skipping, so whatever
+a footer does not prove is left out (X-72). Which bounds can be trusted depends on the program
+that wrote the file (C-51b, `puredelta.log.files.leaf_values`). NULLs are counted by definition
+level, so a field of a NULL struct counts as NULL, as in Delta. Inside arrays and maps the count
+is known only when it is zero.
+
+The writer, CONVERT and MERGE use the same functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from json.encoder import encode_basestring
+from typing import Any, TypeAlias
+
+import pyarrow.parquet as pq
+
+from puredelta.log.files.leaf_values import Decode, LeafPlan, is_text, is_whole_number, plan_leaves
+from puredelta.log.files.parquet_footer import ParquetWriter, schema_message
+from puredelta.protocol.schema.types import StructType
+from puredelta.protocol.table.stats import (
+    Bound,
+    LeafPath,
+    LeafStatistics,
+    encode_maximum,
+    encode_minimum,
+    encode_statistics,
+    indexed_leaves,
+    quoted_name,
+    statistics_object,
+)
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.worker.footers.chunk_shapes import Found, Raw
+
+_Texts: TypeAlias = "Callable[[Raw, Raw], tuple[str, str] | None]"
+"""Minimum and maximum as JSON; ``None`` if one has none."""
+
+_GAP = "%s"
+
+
+@dataclass(frozen=True, slots=True)
+class StatsTemplate:
+    """``add.stats`` of files of one row group whose columns are no structs, arrays or maps."""
+
+    text: str
+    leaves: tuple[int, ...]
+    """The chunks of the columns, in their order."""
+    bounded: tuple[tuple[int, _Texts | None], ...]
+    """The chunks that have bounds, and how these are written; ``None``: as they are."""
+
+    @classmethod
+    def of(
+        cls,
+        plans: Sequence[LeafPlan],
+        names: Sequence[str],
+        *,
+        prefix_length: int,
+        tight_bounds: bool | None,
+    ) -> StatsTemplate | None:
+        """Return the template of columns; ``names`` are JSON. ``None`` if one is in no chunk."""
+        if any(plan.absent or plan.nested for plan in plans):
+            return None
+        members = [f"{name.replace('%', '%%')}:{_GAP}" for name in names]
+        bounds = []
+        bounded = []
+        for plan, member in zip(plans, members, strict=True):
+            if plan.decode is not None and not plan.might_contain_nan:
+                bounds.append(member)
+                bounded.append((plan.leaves.start, _texts(plan.decode, prefix_length)))
+        text = statistics_object(
+            _GAP,
+            minimum=",".join(bounds),
+            maximum=",".join(bounds),
+            null_count=",".join(members),
+            tight_bounds=tight_bounds,
+        )
+        return cls(text, tuple(plan.leaves.start for plan in plans), tuple(bounded))
+
+    def fill(self, num_rows: int, chunks: Sequence[Found]) -> str | None:
+        """Return the statistics of a file; ``None`` if it does not fill every gap."""
+        nulls = [chunks[leaf][1] for leaf in self.leaves]
+        if None in nulls or num_rows in nulls:
+            return None
+        lows: list[Raw | str] = []
+        highs: list[Raw | str] = []
+        for leaf, texts in self.bounded:
+            _, _, low, high = chunks[leaf]
+            if low is None or high is None:
+                return None
+            if texts is None:
+                lows.append(low)
+                highs.append(high)
+            elif (pair := texts(low, high)) is not None:
+                lows.append(pair[0])
+                highs.append(pair[1])
+            else:
+                return None
+        return self.text % (num_rows, *lows, *highs, *nulls)
+
+
+def _texts(decode: Decode, prefix_length: int) -> _Texts | None:
+    def bounds(low: Raw, high: Raw) -> tuple[str, str] | None:
+        minimum, maximum = decode(low, high)
+        least = encode_minimum(minimum, prefix_length)
+        greatest = encode_maximum(maximum, prefix_length)
+        return None if least is None or greatest is None else (least, greatest)
+
+    def short_texts(low: Raw, high: Raw) -> tuple[str, str] | None:
+        if not isinstance(low, bytes) or not isinstance(high, bytes):
+            return None
+        is_short = len(low) <= prefix_length and len(high) <= prefix_length
+        if is_short and low.isascii() and high.isascii():
+            return encode_basestring(low.decode()), encode_basestring(high.decode())
+        return bounds(low, high)
+
+    if is_whole_number(decode):
+        return None
+    return short_texts if is_text(decode) else bounds
+
+
+_KINDS_REMEMBERED = 32
+"""How many plans are kept: files of a table are nearly always of a few kinds."""
+
+
+_UNKNOWN = LeafStatistics(None, None, None)
+_NO_ROWS = LeafStatistics(None, None, 0)
+
+
+def combined(
+    files: Iterable[tuple[int, Mapping[LeafPath, LeafStatistics]]],
+) -> dict[LeafPath, LeafStatistics]:
+    """Return the statistics of each leaf over several files, given as (rows, leaves).
+
+    What is unknown for one file is unknown for all of them. A file in which a leaf is all NULL
+    does not affect the bounds of that leaf.
+    """
+    total: dict[LeafPath, LeafStatistics] = {}
+    total_rows = 0
+    for num_rows, leaves in files:
+        if num_rows and total_rows:
+            total = {
+                path: _both(total[path], total_rows, leaves[path], num_rows)
+                for path in total
+                if path in leaves
+            }
+        elif num_rows:
+            total = dict(leaves)
+        total_rows += num_rows
+    return total
+
+
+def _both(
+    one: LeafStatistics, one_rows: int, other: LeafStatistics, other_rows: int
+) -> LeafStatistics:
+    nulls = None
+    if one.null_count is not None and other.null_count is not None:
+        nulls = one.null_count + other.null_count
+    if one.null_count == one_rows:
+        return LeafStatistics(other.minimum, other.maximum, nulls)
+    if other.null_count == other_rows:
+        return LeafStatistics(one.minimum, one.maximum, nulls)
+    return LeafStatistics(
+        _least(one.minimum, other.minimum), _greatest(one.maximum, other.maximum), nulls
+    )
+
+
+def _least(one: Any, other: Any) -> Any:
+    return None if one is None or other is None else min(one, other)
+
+
+def _greatest(one: Any, other: Any) -> Any:
+    return None if one is None or other is None else max(one, other)
+
+
+class StatisticsReader:
+    """Reads the footers of many files of one table; safe for use by several threads.
+
+    ``schema`` has the columns of the files, under physical names and with the table's types,
+    without partition columns. ``indexed`` are the leaves to describe; ``None`` means all.
+    Columns are found by name, ignoring case if need be and not ``case_sensitive``; a column that a
+    file lacks is NULL in it. A plan is made once per kind of file, so the cost of a file is that
+    of its leaves.
+    """
+
+    def __init__(
+        self,
+        schema: StructType,
+        *,
+        indexed: Collection[LeafPath] | None = None,
+        case_sensitive: bool = False,
+    ) -> None:
+        self._schema = schema
+        self._case_sensitive = case_sensitive
+        self._indexed = None if indexed is None else frozenset(indexed)
+        self._kinds: list[FileKind] = []
+
+    def leaves(
+        self,
+        footer: pq.FileMetaData,
+        *,
+        nan_leaves: Collection[LeafPath] | None = None,
+        message: str | None = None,
+    ) -> dict[LeafPath, LeafStatistics]:
+        """Return what the footer proves, by leaf in schema order; unknown leaves are absent.
+
+        ``nan_leaves`` is for callers that have seen every value: the float leaves with a NaN,
+        so that the bounds of all others can be trusted. Without it, the writer of the file
+        decides. ``message`` is the footer's `schema_message`, if the caller has it already.
+        """
+        groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+        groups = [group for group in groups if group.num_rows]
+        found = {}
+        for plan in self.kind(footer, message).plans:
+            leaf = _read_leaf(plan, groups, nan_leaves)
+            if leaf != _UNKNOWN:
+                found[plan.path] = leaf
+        return found
+
+    def kind(self, footer: pq.FileMetaData, message: str | None) -> FileKind:
+        """Return the plans for files of this schema and writer; the first such file makes them."""
+        writer, message = ParquetWriter.of(footer), message or schema_message(footer)
+        for kind in reversed(self._kinds):
+            if kind.message == message and kind.writer == writer:
+                return kind
+        plans = tuple(
+            plan
+            for plan in plan_leaves(
+                self._schema, footer.schema, writer, case_sensitive=self._case_sensitive
+            )
+            if self._indexed is None or plan.path in self._indexed
+        )
+        kind = FileKind(message=message, writer=writer, plans=plans)
+        self._kinds = [*self._kinds[-_KINDS_REMEMBERED:], kind]
+        return kind
+
+
+class TableStatistics:
+    """Describes data files of one table as the log does: ``add.stats`` from a footer.
+
+    Safe for use by several threads.
+    """
+
+    def __init__(self, config: TableConfig, *, case_sensitive: bool = False) -> None:
+        """``case_sensitive``: a column that differs in case is another one, as Spark may be set."""
+        self._reader = StatisticsReader(
+            config.physical_data_schema(),
+            indexed=indexed_leaves(config),
+            case_sensitive=case_sensitive,
+        )
+        # Bounds of a new file are tight; the text says so if deletion vectors are supported (X-60).
+        self._tight_bounds = True if config.supports("deletionVectors") else None
+        self._prefix_length = config.properties.data_skipping_string_prefix_length
+
+    def encode(
+        self,
+        footer: pq.FileMetaData,
+        *,
+        nan_leaves: Collection[LeafPath] | None = None,
+        message: str | None = None,
+    ) -> str:
+        """Return the JSON text; ``nan_leaves`` and ``message`` as for `StatisticsReader.leaves`."""
+        kind = self._reader.kind(footer, message)
+        if kind.names is not None and footer.num_row_groups == 1 and footer.num_rows:
+            group = footer.row_group(0)
+            reads = [_read_group(plan, group, nan_leaves) for plan in kind.plans]
+            return self._encode_columns(kind.names, group.num_rows, reads)
+        leaves = self._reader.leaves(footer, nan_leaves=nan_leaves, message=kind.message)
+        return self._encode_leaves(leaves, footer.num_rows)
+
+    def kind(self, footer: pq.FileMetaData, message: str) -> FileKind:
+        """Return how files of this schema and writer are read."""
+        return self._reader.kind(footer, message)
+
+    def chunk_encoder(self, kind: FileKind) -> Callable[[int, Sequence[Found]], str]:
+        """Return what `encode_chunks` does for files of one kind, faster for most of them."""
+        template = None
+        if kind.names is not None:
+            template = StatsTemplate.of(
+                kind.plans,
+                kind.names,
+                prefix_length=self._prefix_length,
+                tight_bounds=self._tight_bounds,
+            )
+
+        def encode(num_rows: int, chunks: Sequence[Found]) -> str:
+            text = None if template is None else template.fill(num_rows, chunks)
+            return self.encode_chunks(kind, num_rows, chunks) if text is None else text
+
+        return encode
+
+    def encode_chunks(self, kind: FileKind, num_rows: int, chunks: Sequence[Found]) -> str:
+        """Return the JSON text of a file of one row group, from what its chunks say."""
+        reads = [_of_chunk(plan, chunks, num_rows) for plan in kind.plans]
+        if kind.names is not None:
+            return self._encode_columns(kind.names, num_rows, reads)
+        leaves = {
+            plan.path: LeafStatistics(*read)
+            for plan, read in zip(kind.plans, reads, strict=True)
+            if read != _NOTHING
+        }
+        return self._encode_leaves(leaves, num_rows)
+
+    def _encode_leaves(self, leaves: Mapping[LeafPath, LeafStatistics], num_rows: int) -> str:
+        return encode_statistics(
+            leaves,
+            num_records=num_rows,
+            tight_bounds=self._tight_bounds,
+            string_prefix_length=self._prefix_length,
+        )
+
+    def _encode_columns(self, names: Sequence[str], num_rows: int, reads: Sequence[_Read]) -> str:
+        """Encode a file of one row group and no structs directly, as most files are.
+
+        This repeats the loop of `encode_statistics`: one loop for both costs 5 us a file.
+        """
+        minimum, maximum, null_count = [], [], []
+        for name, (low, high, nulls) in zip(names, reads, strict=True):
+            if low.__class__ is int:
+                minimum.append(f"{name}:{low}")
+            elif (text := encode_minimum(low, self._prefix_length)) is not None:
+                minimum.append(f"{name}:{text}")
+            if high.__class__ is int:
+                maximum.append(f"{name}:{high}")
+            elif (text := encode_maximum(high, self._prefix_length)) is not None:
+                maximum.append(f"{name}:{text}")
+            if nulls is not None:
+                null_count.append(f"{name}:{nulls}")
+        return statistics_object(
+            num_rows,
+            minimum=",".join(minimum),
+            maximum=",".join(maximum),
+            null_count=",".join(null_count),
+            tight_bounds=self._tight_bounds,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileKind:
+    """Files of one schema and writer, which share their plans."""
+
+    message: str
+    writer: ParquetWriter
+    plans: tuple[LeafPlan, ...]
+    names: tuple[str, ...] | None = field(init=False)
+    """The columns of the plans as JSON texts; ``None`` if some leaves are fields of structs."""
+
+    def __post_init__(self) -> None:
+        paths = [plan.path for plan in self.plans]
+        flat = all(len(path) == 1 for path in paths)
+        names = tuple(quoted_name(path[0]) for path in paths) if flat else None
+        object.__setattr__(self, "names", names)
+
+
+# --- one leaf -------------------------------------------------------------------------------
+
+_Read: TypeAlias = "tuple[Bound | None, Bound | None, int | None]"
+"""The values of `LeafStatistics`; a plain tuple takes a third of the time."""
+
+_NOTHING: _Read = (None, None, None)
+
+
+def _of_chunk(plan: LeafPlan, chunks: Sequence[Found], num_rows: int) -> _Read:
+    """Return what `_read_group` does, of chunks that were read without Arrow."""
+    if plan.absent:
+        return None, None, num_rows
+    if plan.nested:
+        return (None, None, 0) if any(chunks[i][1] == 0 for i in plan.leaves) else _NOTHING
+    _, nulls, low, high = chunks[plan.leaves.start]
+    decode = plan.decode
+    if decode is None or low is None or high is None or plan.might_contain_nan or nulls == num_rows:
+        return None, None, nulls
+    return *decode(low, high), nulls
+
+
+def _read_leaf(
+    plan: LeafPlan,
+    groups: Sequence[pq.RowGroupMetaData],
+    nan_leaves: Collection[LeafPath] | None,
+) -> LeafStatistics:
+    """Return the statistics of a leaf over the row groups of a file, empty groups left out."""
+    total, total_rows = _NO_ROWS, 0
+    for group in groups:
+        part = LeafStatistics(*_read_group(plan, group, nan_leaves))
+        total = _both(total, total_rows, part, group.num_rows) if total_rows else part
+        total_rows += group.num_rows
+    return total
+
+
+def _read_group(
+    plan: LeafPlan, group: pq.RowGroupMetaData, nan_leaves: Collection[LeafPath] | None
+) -> _Read:
+    if plan.absent:
+        return None, None, group.num_rows
+    if plan.nested:
+        return _read_nested(plan, group)
+    statistics = group.column(plan.leaves.start).statistics
+    if statistics is None:
+        return _NOTHING
+    nulls = statistics.null_count if statistics.has_null_count else None
+    decode = plan.decode
+    untrusted = plan.might_contain_nan if nan_leaves is None else plan.path in nan_leaves
+    if decode is None or untrusted or nulls == group.num_rows or not statistics.has_min_max:
+        return None, None, nulls
+    return *decode(statistics.min_raw, statistics.max_raw), nulls
+
+
+def _read_nested(plan: LeafPlan, group: pq.RowGroupMetaData) -> _Read:
+    """A value inside an array or map is NULL whenever the array or map itself is."""
+    inner = (group.column(i).statistics for i in plan.leaves)
+    if any(s is not None and s.has_null_count and s.null_count == 0 for s in inner):
+        return None, None, 0
+    return _NOTHING

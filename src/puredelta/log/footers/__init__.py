@@ -1,1 +1,0 @@
-"""Statistics read from Parquet footers."""

@@ -1,1 +1,0 @@
-"""Deletion vectors in storage: reading and writing them."""

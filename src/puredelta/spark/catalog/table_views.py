@@ -1,0 +1,159 @@
+"""Temporary views of Delta tables.
+
+A view of SQL text that names a path refers to such a view in its place. Before a text that
+may use it is analyzed, the view is made again over the newest version. Classic sessions only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from puredelta.log.files.clock import random_id
+from puredelta.spark.jvm.expressions import Expression
+from puredelta.spark.jvm.frames import analyzed_plan, logical_plan
+from puredelta.spark.jvm.plans import Plan
+from puredelta.spark.scan.table_rows import PlanOrigin, find_origin, find_origins, table_rows
+from puredelta.spark.session.session import is_connect
+from puredelta.spark.session.storage import open_log
+from puredelta.spark.session.types import quoted
+
+_PREFIX = "__puredelta_shown_"
+_GLOBAL = "global_temp"
+
+Rows: TypeAlias = Callable[[SparkSession], DataFrame]
+
+_shown: dict[str, Rows] = {}
+"""What the views show that are brought up to date, by the last part of the name.
+
+One entry, and one view in each session, per table that a view names: kept, because nobody tells
+when the last text that refers to it is gone.
+"""
+
+
+def path_view(rows: DataFrame, *, is_global: bool) -> str:
+    """Make a view of the rows of a table and return its name; the same table has one view.
+
+    Rows of a version that was asked for stay those of this version.
+    """
+    origin = find_origin(logical_plan(rows))
+    if origin is None:
+        key = random_id()  # an address may be that of other rows later
+    else:
+        key = f"{origin.root_uri}@{origin.version}" if origin.is_time_travel else origin.root_uri
+    name = _PREFIX + hashlib.sha256(key.encode()).hexdigest()[:20]
+    if origin is not None and not origin.is_time_travel:
+        _shown[name] = _newest(origin.root_uri)
+    return _make(rows, name, is_global=is_global)
+
+
+def shown_view(key: str, rows: DataFrame, again: Rows, *, is_global: bool) -> str:
+    """Make a view of rows that are asked for again each time it is used; return its name.
+
+    The same ``key`` has one view.
+    """
+    name = _PREFIX + hashlib.sha256(key.encode()).hexdigest()[:20]
+    _shown[name] = again
+    return _make(rows, name, is_global=is_global)
+
+
+def refresh_path_view(spark: SparkSession, parts: Sequence[str]) -> None:
+    """Let a view of this name show its table as it is now; other names are left alone."""
+    again = _shown.get(parts[-1])
+    if again is not None:
+        _make(again(spark), parts[-1], is_global=_GLOBAL in parts[:-1])
+
+
+def _newest(root_uri: str) -> Rows:
+    return lambda spark: table_rows(spark, open_log(spark, root_uri).snapshot(), time_travel=False)
+
+
+def _make(rows: DataFrame, name: str, *, is_global: bool) -> str:
+    if is_global:
+        rows.createOrReplaceGlobalTempView(name)
+        return f"{_GLOBAL}.{name}"
+    rows.createOrReplaceTempView(name)
+    return name
+
+
+_WRAPPERS = frozenset({"View", "SubqueryAlias"})
+
+
+@dataclass(frozen=True, slots=True)
+class ViewOrigin:
+    """The table below a temporary view."""
+
+    table: PlanOrigin
+    columns: tuple[str, ...]
+    """Of the view."""
+    is_plain: bool
+    """Whether the view does nothing but choose columns of the table, under their own names."""
+
+    @property
+    def root_uri(self) -> str:
+        """Where the table is."""
+        return self.table.root_uri
+
+
+def find_view_origin(spark: SparkSession, view: str) -> ViewOrigin | None:
+    """Return the table whose rows a temporary view shows; None if there is no such view,
+    or it shows something else, or several tables.
+
+    The view must have been made from a frame of this library, such as
+    ``puredelta.read(...).createOrReplaceTempView(...)``. Runs no job. A Connect session does
+    not show its plans, so the answer there is always None.
+    """
+    if is_connect(spark):
+        return None
+    name = quoted(view)
+    try:
+        if not spark.catalog.getTable(name).isTemporary:
+            return None
+    except AnalysisException:
+        return None
+    rows = spark.table(name)
+    plan = analyzed_plan(rows)
+    tables = {origin for _, origin in find_origins(plan)}
+    if len({table.root_uri for table in tables}) != 1:
+        return None
+    return ViewOrigin(
+        table=min(tables, key=lambda table: not table.is_time_travel),
+        columns=tuple(rows.columns),
+        is_plain=_is_plain(plan),
+    )
+
+
+def _is_plain(plan: Plan) -> bool:
+    """Return whether nothing but wrappers lies above the scan."""
+    while find_origin(plan) is None:
+        children = plan.children()
+        if len(children) != 1 or not _is_wrapper(plan):
+            return False
+        (plan,) = children
+    return True
+
+
+def _is_wrapper(plan: Plan) -> bool:
+    kind = plan.kind
+    if kind != "Project":
+        return kind in _WRAPPERS
+    return all(_is_plain_column(column) for column in plan.projections())
+
+
+def _is_plain_column(column: Expression) -> bool:
+    """Tell a column of the child under its own name.
+
+    A view of SQL text wraps each in a cast to the type it has already.
+    """
+    name = column.name()
+    while (kind := column.kind) in {"Alias", "Cast"}:
+        child = column.child()
+        if kind == "Cast" and not column.has_type_of(child):
+            return False
+        column = child
+    return kind == "AttributeReference" and column.name() == name

@@ -1,1 +1,0 @@
-"""Parts of plans that the log may answer, and the plans that take their place."""

@@ -1,1 +1,0 @@
-"""Hadoop file systems of the session, as stores."""

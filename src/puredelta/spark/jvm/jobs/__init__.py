@@ -1,1 +1,0 @@
-"""Spark jobs of a classic session while they run, as Spark's status tracker knows them."""

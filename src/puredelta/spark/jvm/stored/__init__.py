@@ -1,1 +1,0 @@
-"""Text that Spark keeps or runs by itself: views of the catalog, and scripts."""

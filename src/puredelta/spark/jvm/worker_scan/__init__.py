@@ -1,1 +1,0 @@
-"""Relations that Python workers read, of which Spark's planner chooses columns and rows."""

@@ -1,0 +1,380 @@
+"""Data files rewritten without some of their rows, by Arrow or by Spark.
+
+A rewriter replaces each file by one or more new ones without the dropped rows. What a row
+was dropped for, and what becomes of it, is unknown here.
+
+Rewriting a file of some kilobytes costs what opening, encoding and describing a new one costs, and
+leaves the next reader as many files as before. Small files of one partition that follow each
+other are rewritten into one instead, up to a size at which statistics still skip much.
+
+No row crosses between JVM and Python, nothing is shuffled, and order and clustering stay as
+they were: a third of the time of reading and writing the same files with Spark. The old
+file's directory, partition values and tags are kept, statistics come from the footer that
+the task sends back. Where many small files are touched, several become one.
+
+Needs workers with Python, numpy and pyarrow that reach the storage themselves; otherwise
+the answer is `NotApplicable`.
+
+The other implementation of `puredelta.spark.offload.rewrite.Rewriter`: slower, but it needs no
+Python workers, reaches whatever storage the JVM reaches and rewrites any type Spark knows.
+Copied rows are not checked against constraints: they were in the table before (W-17).
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import posixpath
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Protocol, TypeAlias
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from puredelta.errors import DeltaError, ErrorCode
+from puredelta.log.files.clock import random_id
+from puredelta.log.files.file_stats import TableStatistics
+from puredelta.log.files.file_table import FileTable
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.protocol.actions.actions import Add
+from puredelta.protocol.actions.paths import absolute_uri, path_below_root
+from puredelta.protocol.table.partitioning import Partitioning
+from puredelta.protocol.table.row_tracking import RowTrackingColumns, tracked_columns
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.offload.source_copy import COPY_CODECS
+from puredelta.spark.offload.workers import (
+    WorkerCalls,
+    WorkerSettings,
+    assign_to_tasks,
+    count_tasks,
+    parallelism_of,
+)
+from puredelta.spark.offload.write_job import Planned, PlannedFiles, write_alone
+from puredelta.spark.scan.bitmaps import mark_rows
+from puredelta.spark.scan.row_tracking_scan import hidden_row_columns, tracked_scan
+from puredelta.spark.scan.scan import scan
+from puredelta.spark.session.data_access import DataPaths
+from puredelta.spark.session.names import FILE_ORDINAL, MARK, ROW_INDEX
+from puredelta.spark.session.row_bitmap import RowBitmap, count_rows
+from puredelta.spark.session.session import NotApplicable
+from puredelta.spark.session.types import quoted
+from puredelta.spark.write.parquet_job import named_failures
+from puredelta.spark.write.writer import JobOptions, write_rows
+from puredelta.spark.write.written_files import WriteResult, added_file, discard, keep_answered
+from puredelta.store.base import Store, StoredFile
+from puredelta.worker.data_files.rewrite_file import REWRITE_TASKS, RewriteTask, rewrite
+from puredelta.worker.data_files.write_file import FileAnswer
+from puredelta.worker.files import joined
+from puredelta.worker.wire import LIMITS_CODEC
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RewriteOrder:
+    """A file of the table, and the rows that are dropped from it."""
+
+    add: Add
+    dropped: RowBitmap
+    """Physical rows, those of the file's deletion vector included."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewritten:
+    """The files that take the place of the old ones; in no commit yet."""
+
+    adds: tuple[Add, ...]
+    num_rows: int
+    """Rows copied."""
+    fallback: str | None = None
+    """Why Spark copied them and not its Python workers, where these were asked first."""
+
+
+Rewriting: TypeAlias = Rewritten | NotApplicable
+
+
+class Rewriter(Protocol):
+    """One way to rewrite files, for one command."""
+
+    def rewrite(self, orders: Sequence[RewriteOrder]) -> Rewriting:
+        """Rewrite all files or none."""
+        ...
+
+    def discard(self) -> None:
+        """Delete every file written so far; called when the command fails."""
+        ...
+
+
+SMALL_BYTES = 2 * 1024 * 1024
+"""A file of less is brought together with others."""
+GROUP_BYTES_MAX = 16 * 1024 * 1024
+GROUP_FILES_MAX = 128
+"""A task has all files of a group open."""
+SMALL_FILES_MIN = 16
+"""With fewer in one place there is nothing to gain, and files stay what they were."""
+
+
+def small_groups(
+    adds: Sequence[Add], directories: Sequence[str], partitioning: Partitioning
+) -> list[int | None]:
+    """Return for each file the number of its group, ``None`` if it is rewritten alone.
+
+    ``directories`` are where new files go. Files that bear tags or were clustered stay alone:
+    what is said of them is not true of another file.
+    """
+    groups: list[int | None] = [None] * len(adds)
+    count = 0
+    for members in _by_place(adds, directories, partitioning):
+        if len(members) < SMALL_FILES_MIN:
+            continue
+        for run in _runs(members, adds):
+            for number in run:
+                groups[number] = count
+            count += 1
+    return groups
+
+
+def _by_place(
+    adds: Sequence[Add], directories: Sequence[str], partitioning: Partitioning
+) -> list[list[int]]:
+    """Return the small files of each directory and partition, in their order."""
+    places: dict[object, list[int]] = {}
+    for number, (add, directory) in enumerate(zip(adds, directories, strict=True)):
+        if add.size_bytes < SMALL_BYTES and not add.tags and add.clustering_provider is None:
+            place = (directory, partitioning.key(add.partition_values))
+            places.setdefault(place, []).append(number)
+    return list(places.values())
+
+
+def _runs(members: Sequence[int], adds: Sequence[Add]) -> list[list[int]]:
+    """Cut files that follow each other into runs of a bounded size."""
+    runs: list[list[int]] = []
+    size_bytes = 0
+    for number in members:
+        size_bytes += adds[number].size_bytes
+        if not runs or size_bytes > GROUP_BYTES_MAX or len(runs[-1]) == GROUP_FILES_MAX:
+            runs.append([])
+            size_bytes = adds[number].size_bytes
+        runs[-1].append(number)
+    return runs
+
+
+logger = logging.getLogger(__name__)
+
+_NAMED_MAX = 3
+"""Files that an error names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrowRewriter:
+    """Rewrites files of one table for one command; every file it writes bears ``job_id``."""
+
+    spark: SparkSession
+    store: Store
+    config: TableConfig
+    settings: WorkerSettings = field(default_factory=WorkerSettings)
+    job_id: str = field(default_factory=random_id)
+    _directories: set[str] = field(default_factory=set, init=False)
+
+    def rewrite(self, orders: Sequence[RewriteOrder]) -> Rewriting:
+        """Rewrite all files in one Spark job (two on Connect), or refuse and leave nothing behind.
+
+        Raises:
+            DeltaError: a file does not hold the rows it should (NUM_RECORDS_MISMATCH), or the
+                storage is full (WRITE_FAILED).
+        """
+        return write_alone(self.spark, self.plan(orders), self.settings)
+
+    def plan(self, orders: Sequence[RewriteOrder]) -> Planned[Rewritten]:
+        """Plan to rewrite all files.
+
+        To finish raises a DeltaError if a file does not hold the rows it should.
+        """
+        directories = [self._directory(order.add) for order in orders]
+        tasks = self._tasks(orders, directories)
+        if isinstance(tasks, NotApplicable):
+            return tasks
+        return PlannedFiles(
+            calls=self._calls(tasks, [order.add.size_bytes for order in orders]),
+            finish=partial(self._rewritten, orders, directories),
+            discard=self.discard,
+            location=self.store.root_uri,
+        )
+
+    def _tasks(
+        self, orders: Sequence[RewriteOrder], directories: Sequence[str]
+    ) -> list[RewriteTask] | NotApplicable:
+        paths, root_uri = DataPaths(self.store.at), self.store.root_uri
+        root = paths.find(root_uri)
+        adds = [order.add for order in orders]
+        sources = paths.find_all(root_uri, [a.path for a in adds], [a.size_bytes for a in adds])
+        if root is None or sources is None:
+            return NotApplicable(reason=f"workers have no way to files of {root_uri}")
+        tracked = tracked_columns(self.config)
+        self._directories.update(directories)
+        groups = small_groups(adds, directories, Partitioning.of(self.config))
+        codec = COPY_CODECS.get(self.config.properties.compression_codec or "")
+        return [
+            RewriteTask(
+                ordinal=number,
+                source=source,
+                directory=joined(root, directory),
+                name_prefix=f"part-{self.job_id}-{number:05d}",
+                words=words,
+                bits=bits,
+                codec=codec,
+                group=group,
+                **hidden_columns(order.add, tracked),
+            )
+            for number, (order, source, directory, group) in enumerate(
+                zip(orders, sources, directories, groups, strict=True)
+            )
+            for words, bits in (order.dropped.packed(),)
+        ]
+
+    def _calls(self, tasks: Sequence[RewriteTask], sizes_bytes: Sequence[int]) -> WorkerCalls:
+        """Assign files to Spark tasks by their sizes; files of a group stay together."""
+        groups: dict[int, list[int]] = {}
+        for number, task in enumerate(tasks):
+            groups.setdefault(-1 - number if task.group is None else task.group, []).append(number)
+        sizes = [sum(sizes_bytes[number] for number in group) for group in groups.values()]
+        num_tasks = count_tasks(sizes, parallelism_of(self.spark))
+        assigned = assign_to_tasks(list(groups.values()), sizes, num_tasks=num_tasks)
+        limits = LIMITS_CODEC.encode(self.settings.limits)
+        fields = [REWRITE_TASKS.encode(task) for task in tasks]
+        messages = [(limits, [fields[n] for group in some for n in group]) for some in assigned]
+        return WorkerCalls(function=rewrite, messages=messages)
+
+    def discard(self) -> None:
+        """Delete every file of this job; best effort."""
+        try:
+            for file in list(self._files()):
+                self.store.delete(file.path)
+        except OSError as failure:
+            logger.warning("Could not clean up %s: %s", self.store.root_uri, failure)
+
+    def _rewritten(
+        self, orders: Sequence[RewriteOrder], directories: Sequence[str], answers: list[FileAnswer]
+    ) -> Rewritten:
+        statistics = TableStatistics(self.config)
+        adds: list[Add] = []
+        written: dict[str, FileAnswer] = {}
+        done: set[int] = set()
+        for answer in sorted(answers, key=lambda a: a.ordinal):
+            order = orders[answer.ordinal]
+            copied = (answer.ordinal, *answer.others)
+            done.update(copied)
+            _require_complete([orders[n] for n in copied], answer)
+            if answer.name is None:
+                continue
+            path = posixpath.join(directories[answer.ordinal], answer.name)
+            written[path] = answer
+            added = added_file(answer, path, order.add.partition_values, statistics)
+            adds.append(
+                replace(
+                    added, tags=order.add.tags, clustering_provider=order.add.clustering_provider
+                )
+            )
+        if len(done) != len(orders):
+            raise _mismatch(f"{len(orders)} files were to be rewritten and {len(done)} were")
+        with named_failures(self.store.root_uri):
+            keep_answered(self.store, self._files(), written)
+        return Rewritten(adds=tuple(adds), num_rows=sum(a.kept_rows for a in answers))
+
+    def _directory(self, add: Add) -> str:
+        """Return where the new file goes: beside the old one, unless that lies elsewhere.
+
+        Then it keeps the tail of partition directories: some readers take values from there.
+        """
+        root = self.store.root_uri
+        path = path_below_root(root, add.path)
+        if path is not None:
+            return posixpath.dirname(path)
+        parents = posixpath.dirname(absolute_uri(root, add.path)).split("/")
+        tail = itertools.takewhile(lambda part: "=" in part, reversed(parents))
+        return "/".join(reversed(list(tail)))
+
+    def _files(self) -> Iterator[StoredFile]:
+        """Yield the files of this job, also of attempts that failed or lost."""
+        prefix = f"part-{self.job_id}"
+        for directory in self._directories:
+            for file in self.store.list_from(directory, prefix):
+                if not file.name.startswith(prefix):
+                    break
+                yield file
+
+
+def hidden_columns(add: Add, tracked: RowTrackingColumns | None) -> dict[str, Any]:
+    """Return what an order says of row ids; nothing where rows are not tracked."""
+    if tracked is None:
+        return {}
+    return {
+        "row_id_column": tracked.row_id,
+        "base_row_id": add.base_row_id,
+        "version_column": tracked.row_commit_version,
+        "default_version": add.default_row_commit_version,
+    }
+
+
+def _require_complete(orders: Sequence[RewriteOrder], answer: FileAnswer) -> None:
+    dropped = count_rows(order.dropped for order in orders)
+    if answer.physical_rows - dropped != answer.kept_rows:
+        named = ", ".join(order.add.path for order in orders[:_NAMED_MAX])
+        more = "" if len(orders) <= _NAMED_MAX else f" and {len(orders) - _NAMED_MAX} more"
+        raise _mismatch(
+            f"{named}{more} has {answer.physical_rows} rows, {dropped} were to be "
+            f"dropped and {answer.kept_rows} stayed"
+        )
+
+
+def _mismatch(problem: str) -> DeltaError:
+    return DeltaError(
+        f"A copy of data files is not complete: {problem}. Nothing was committed. This is a bug or "
+        "a file that changed while it was read.",
+        code=ErrorCode.NUM_RECORDS_MISMATCH,
+        problem=problem,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkRewriter:
+    """Rewrites files of one snapshot for one command."""
+
+    spark: SparkSession
+    store: Store
+    snapshot: Snapshot
+    _written: list[WriteResult] = field(default_factory=list, init=False)
+
+    def rewrite(self, orders: Sequence[RewriteOrder]) -> Rewritten:
+        """Rewrite all files in one Spark job; rows keep their partition, not their file."""
+        files = FileTable.of(order.add for order in orders)
+        config = self.snapshot.config
+        tracked = tracked_columns(config)
+        if tracked is None:
+            rows = scan(self.spark, self.snapshot, files, with_position=True)
+        else:
+            names = config.schema.names
+            rows = tracked_scan(self.spark, self.snapshot, files, tracked, columns=names)
+        hidden = hidden_row_columns(tracked)
+        dropped = {number: order.dropped for number, order in enumerate(orders)}
+        marked = mark_rows(rows, {MARK: dropped}, file=FILE_ORDINAL, row=ROW_INDEX)
+        kept = marked.where(~F.col(MARK)).select(
+            *(F.col(quoted(name)) for name in config.schema.names), *hidden
+        )
+        result = write_rows(
+            kept,
+            store=self.store,
+            config=config,
+            options=JobOptions(
+                enforce_constraints=False,
+                rebalance=bool(config.partition_columns),
+                hidden=hidden,
+            ),
+        )
+        self._written.append(result)
+        return Rewritten(adds=result.adds, num_rows=result.num_rows)
+
+    def discard(self) -> None:
+        """Delete every file written so far."""
+        for result in self._written:
+            discard(result, self.store)

@@ -1,0 +1,423 @@
+"""Expressions and frames of a Connect session, resolved by the public API.
+
+The analyzer answers with a schema or an error, never with a tree. So the form of a condition is
+parsed from its text where that is simple (`predicate_from_sql`). A ``Column``, and text that is
+not understood, may use every column of its scope.
+
+A client's plan is a protobuf message: functions are nodes of it, SQL text is text. A call
+such as ``now()`` is replaced in both. The keywords without brackets (``current_timestamp``)
+could be names of columns: they are replaced only where they stand in an expression and are
+no part of a longer name. What a temporary view of the server reads stays out of reach.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from operator import and_
+from typing import Any
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from puredelta.protocol.schema.types import StructType
+from puredelta.protocol.values.predicates import Opaque, Predicate, Ref, Side, references
+from puredelta.spark.resolve.expressions import (
+    Request,
+    Resolution,
+    ResolutionError,
+    ResolutionProblem,
+    ResolvedExpression,
+    Scope,
+    SourceColumn,
+    TargetColumn,
+    source_columns,
+    target_columns,
+)
+from puredelta.spark.resolve.predicate_from_json import SideColumn
+from puredelta.spark.resolve.predicate_from_sql import NamedSide, Names, parse_predicate
+from puredelta.spark.session.names import display_name, parse_name, quote, target_copy_name
+from puredelta.spark.session.types import from_spark_type
+
+
+class ConnectFrames:
+    """Frames whose columns are known by alias and name, all that a Connect client has.
+
+    Beside the user's names each frame carries copies under unique names, so that what this
+    library itself refers to is never ambiguous. What only the original plan could resolve
+    is refused by Spark when it is resolved: a ``Column`` taken from a DataFrame, and inner
+    aliases of a joined source.
+    """
+
+    def __init__(self, target: DataFrame, source: DataFrame) -> None:
+        self.target_columns = target_columns(target)
+        self.source_columns = source_columns(source)
+        self._target_alias = outer_alias(target)
+        self._source_alias = outer_alias(source)
+        self._target = target
+        self._source = source
+
+    @property
+    def target_qualifier(self) -> tuple[str, ...]:
+        """The alias of the target; empty if it has none."""
+        return () if self._target_alias is None else (self._target_alias,)
+
+    @property
+    def source_qualifier(self) -> tuple[str, ...]:
+        """The alias of the source; empty if it has none."""
+        return () if self._source_alias is None else (self._source_alias,)
+
+    def displayed(self, scope: Scope) -> Sequence[str]:
+        """Return the columns of a scope as messages show them: ``t.key``."""
+        names = {
+            Side.TARGET: [(*self.target_qualifier, c.name) for c in self.target_columns],
+            Side.SOURCE: [(*self.source_qualifier, c.name) for c in self.source_columns],
+        }
+        return tuple(display_name(parts) for side in scope.value for parts in names[side])
+
+    def stand_in(self, scope: Scope) -> DataFrame:
+        """Return the frame of a scope for analysis; it is never run."""
+        staged = self._source.toDF(*[c.staged for c in self.source_columns])
+        match scope:
+            case Scope.TARGET:
+                return self.target(self._target)
+            case Scope.SOURCE:
+                return self.source(staged)
+            case _:
+                return self.target(self._target).crossJoin(self.source(staged))
+
+    def shown(self, scope: Scope) -> DataFrame:
+        """Return a frame of the user's names alone, for errors that list what there is."""
+        sides = {Side.TARGET: self._target, Side.SOURCE: self._source}
+        return reduce(lambda one, other: one.crossJoin(other), (sides[s] for s in scope.value))
+
+    def target(self, rows: DataFrame) -> DataFrame:
+        """Give scanned rows the identity of the target."""
+        present = [c for c in self.target_columns if c.name in rows.columns]
+        copies = [F.col(quote(c.name)).alias(target_copy_name(c.ordinal)) for c in present]
+        frame = rows.select("*", *copies)
+        return frame if self._target_alias is None else frame.alias(self._target_alias)
+
+    def source(self, rows: DataFrame) -> DataFrame:
+        """Give staged rows the identity of the source."""
+        present = [c for c in self.source_columns if c.staged in rows.columns]
+        frame = rows.select("*", *[F.col(c.staged).alias(c.name) for c in present])
+        return frame if self._source_alias is None else frame.alias(self._source_alias)
+
+    def target_column(self, name: str) -> Column:
+        """Return a column of ``target(...)``."""
+        ordinal = next(c.ordinal for c in self.target_columns if c.name == name)
+        return F.col(target_copy_name(ordinal))
+
+    def source_column(self, staged: str) -> Column:
+        """Return a column of ``source(...)``."""
+        return F.col(staged)
+
+
+_TRANSPARENT = ("Filter", "Sort", "Limit", "Tail", "Offset", "Deduplicate", "Sample", "Hint")
+"""Connect plan nodes above which an alias still holds."""
+
+
+def outer_alias(rows: DataFrame) -> str | None:
+    """Return the alias of a Connect DataFrame as its columns know it."""
+    plan: Any = getattr(rows, "_plan", None)
+    while plan is not None and type(plan).__name__ in _TRANSPARENT:
+        plan = plan._child  # noqa: SLF001 - no public way to ask for an alias
+    if type(plan).__name__ != "SubqueryAlias":
+        return None
+    return str(plan._alias)  # noqa: SLF001
+
+
+_UNRESOLVED = "UNRESOLVED_COLUMN"
+_FOREIGN = "CANNOT_RESOLVE_DATAFRAME_COLUMN"
+_AGGREGATES = (
+    "INVALID_WHERE_CONDITION",
+    "WINDOW_FUNCTION_NOT_ALLOWED_IN_CLAUSE",
+    "UNSUPPORTED_EXPR_FOR_OPERATOR",
+    "MISSING_GROUP_BY",
+)
+_NON_DETERMINISTIC = "INVALID_NON_DETERMINISTIC_EXPRESSIONS"
+_SUBQUERY_REFUSED = "UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY"
+_QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`")
+_SUBQUERY = re.compile(r"\(\s*(?:select|with|values|from)\b", re.IGNORECASE)
+
+
+class ConnectResolver:
+    """Resolves over the frames that will be evaluated: what is not found there is refused.
+
+    Two requests to the server per scope; one more per expression once something is wrong.
+    """
+
+    def __init__(self, frames: ConnectFrames, *, case_sensitive: bool) -> None:
+        self.frames = frames
+        self._case_sensitive = case_sensitive
+
+    def resolve(self, requests: Sequence[Request]) -> Resolution:
+        """Resolve all requests, or say what is wrong with some."""
+        done: dict[int, ResolvedExpression] = {}
+        errors: list[ResolutionError] = []
+        for scope in Scope:
+            some = {n: r for n, r in enumerate(requests) if r.scope is scope}
+            if not some:
+                continue
+            frame = self.frames.stand_in(scope)
+            try:
+                types = _types(frame, [_column(r) for r in some.values()])
+            except AnalysisException:
+                errors += [e for n, r in some.items() if (e := _error(frame, n, r)) is not None]
+                continue
+            certain = _are_deterministic(frame, [_column(r) for r in some.values()])
+            for (n, request), kind, sure in zip(some.items(), types, certain, strict=True):
+                done[n] = self._expression(request, kind, is_deterministic=sure)
+        if errors:
+            return Resolution(errors=tuple(sorted(errors, key=lambda e: e.position)))
+        return Resolution(expressions=tuple(done[n] for n in range(len(requests))))
+
+    def check(self, values: Sequence[Column], scope: Scope) -> tuple[T.DataType, ...]:
+        """Return the types of values that are evaluated over a scope."""
+        try:
+            return _types(self.frames.stand_in(scope), values)
+        except AnalysisException as error:
+            if (error.getCondition() or "").startswith(_UNRESOLVED):
+                _types(self.frames.shown(scope), values)  # Spark proposes names that are the user's
+            raise
+
+    def _expression(
+        self, request: Request, data_type: T.DataType, *, is_deterministic: bool
+    ) -> ResolvedExpression:
+        predicate = self._predicate(request)
+        used = references(predicate)
+        return ResolvedExpression(
+            request=request,
+            column=_column(request),
+            type=data_type,
+            is_deterministic=is_deterministic,
+            has_subquery=_has_subquery(request),
+            predicate=predicate if is_deterministic else Opaque(used),
+            target_columns=frozenset(r.path[0] for r in used if r.side is Side.TARGET),
+            source_columns=frozenset(r.path[0] for r in used if r.side is Side.SOURCE),
+            sql=_sql(request),
+        )
+
+    def _predicate(self, request: Request) -> Predicate:
+        known: Predicate | None = None
+        if isinstance(request.expression, str):
+            sides = tuple(self._side(side) for side in request.scope.value)
+            names = Names(sides=sides, case_sensitive=self._case_sensitive)
+            known = parse_predicate(request.expression, names)
+        if known is None:
+            every = [ref for side in request.scope.value for _, ref, _ in self._side(side).columns]
+            return Opaque(frozenset(every))
+        return known
+
+    def _side(self, side: Side) -> NamedSide:
+        if side is Side.TARGET:
+            qualifier = self.frames.target_qualifier
+            columns = [_named(c, Side.TARGET, c.name) for c in self.frames.target_columns]
+        else:
+            qualifier = self.frames.source_qualifier
+            columns = [_named(c, Side.SOURCE, c.staged) for c in self.frames.source_columns]
+        return NamedSide(side=side, qualifier=qualifier[-1] if qualifier else None, columns=columns)
+
+
+def _named(
+    column: TargetColumn | SourceColumn, side: Side, key: str
+) -> tuple[str, Ref, StructType | None]:
+    struct = from_spark_type(column.type) if isinstance(column.type, T.StructType) else None
+    ref = SideColumn(side, key, column.type).ref()
+    return column.name, ref, struct if isinstance(struct, StructType) else None
+
+
+def _column(request: Request) -> Column:
+    given = request.expression
+    return F.expr(given) if isinstance(given, str) else given
+
+
+def _has_subquery(request: Request) -> bool:
+    """Tell from the text; a Column cannot hold one that the analyzer lets pass in a filter."""
+    given = request.expression
+    return isinstance(given, str) and bool(_SUBQUERY.search(_QUOTED.sub("''", given)))
+
+
+def _sql(request: Request) -> str:
+    given = request.expression
+    return given if isinstance(given, str) else str(given).removeprefix("Column<'")[:-2]
+
+
+def _types(frame: DataFrame, values: Sequence[Column]) -> tuple[T.DataType, ...]:
+    """Return the types; a filter comes first, because it refuses aggregates and windows."""
+    plain = frame.where(reduce(and_, [v.isNull() for v in values]))
+    named = [v.alias(f"_{n}") for n, v in enumerate(values)]
+    return tuple(f.dataType for f in plain.select(*named).schema.fields)
+
+
+def _error(frame: DataFrame, position: int, request: Request) -> ResolutionError | None:
+    """Return what is wrong with one request; other errors are raised as Spark's own."""
+    try:
+        _types(frame, [_column(request)])
+    except AnalysisException as error:
+        condition = error.getCondition() or ""
+        sql, names = _sql(request), tuple[str, ...]()
+        if condition.startswith(_UNRESOLVED):
+            name = (error.getMessageParameters() or {}).get("objectName", "")
+            problem, names = ResolutionProblem.UNRESOLVED, (display_name(parse_name(name)),)
+        elif condition == _FOREIGN:
+            problem, names = ResolutionProblem.FOREIGN, (sql,)
+        elif condition.startswith(_AGGREGATES):
+            problem = ResolutionProblem.AGGREGATE
+        else:
+            raise
+        return ResolutionError(position=position, problem=problem, names=names, sql=sql)
+    return None
+
+
+def _are_deterministic(frame: DataFrame, values: Sequence[Column]) -> list[bool]:
+    """Tell which values give the same twice; a join condition takes no others.
+
+    It takes no subquery either, and so says nothing of a value that has one.
+    """
+    if _refused_in_join(frame, values) is None:
+        return [True] * len(values)
+    return [_refused_in_join(frame, [v]) != _NON_DETERMINISTIC for v in values]
+
+
+def _refused_in_join(frame: DataFrame, values: Sequence[Column]) -> str | None:
+    """Return why values cannot stand in a join condition, if they cannot."""
+    one_row = frame.sparkSession.range(1).toDF("__puredelta_one")
+    try:
+        _ = frame.join(one_row, reduce(and_, [v.isNull() for v in values]), "inner").schema
+    except AnalysisException as error:
+        condition = error.getCondition() or ""
+        if condition == _NON_DETERMINISTIC or condition.startswith(_SUBQUERY_REFUSED):
+            return condition
+        raise
+    return None
+
+
+_TYPES = {
+    "current_timestamp": "timestamp",
+    "now": "timestamp",
+    "current_date": "date",
+    "curdate": "date",
+    "localtimestamp": "timestamp_ntz",
+    "unix_timestamp": "bigint",
+}
+"""Functions that read the clock when they have no argument, and their types."""
+
+_KEYWORDS = ("current_timestamp", "current_date", "localtimestamp")
+_QUOTED_TEXT = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|--[^\n]*|/\*.*?\*/"
+_CALL = rf"(?<![\w.`])(?P<call>{'|'.join(_TYPES)})\s*\(\s*\)"
+_WORD = rf"(?<![\w.`])(?P<word>{'|'.join(_KEYWORDS)})(?![\w.`]|\s*\()"
+_CALLS = re.compile(f"{_QUOTED_TEXT}|{_CALL}", re.IGNORECASE | re.DOTALL)
+_READINGS = re.compile(f"{_QUOTED_TEXT}|{_CALL}|{_WORD}", re.IGNORECASE | re.DOTALL)
+_MENTIONED = re.compile("|".join(_TYPES).encode(), re.IGNORECASE)
+
+
+def reads_clock(plan: Any) -> bool:
+    """Return whether a plan might read the clock; a name in its data is a false alarm."""
+    return _MENTIONED.search(plan.SerializeToString()) is not None
+
+
+def with_timestamp(plan: Any, micros: int) -> Any:
+    """Return a copy of a plan that reads ``micros`` since 1970 wherever it read the clock."""
+    copy = type(plan)()
+    copy.CopyFrom(plan)
+    _bind(copy, micros)
+    return copy
+
+
+def plan_of(rows: DataFrame) -> Any:
+    """Return the message a Connect frame would send."""
+    session: Any = rows.sparkSession
+    plan: Any = rows._plan  # noqa: SLF001 - there is no public way
+    return plan.plan(session.client)
+
+
+def rows_of(plan: Any, like: DataFrame) -> DataFrame:
+    """Return a plan as a frame of the session of ``like``."""
+    # Not imported at the top: needs packages that only Connect clients have.
+    plans: Any = importlib.import_module("pyspark.sql.connect.plan")
+    frame: Any = type(like)
+    made: DataFrame = frame(plans.CachedRelation(plan), like.sparkSession)
+    return made
+
+
+def text_with_timestamp(text: str, micros: int, *, is_expression: bool) -> str:
+    """Return SQL text in which readings of the clock are constants.
+
+    >>> text_with_timestamp("now() > t.now AND 'now()' <> x", 5, is_expression=True)
+    "CAST(timestamp_micros(5) AS timestamp) > t.now AND 'now()' <> x"
+    """
+
+    def constant(found: re.Match[str]) -> str:
+        parts = found.groupdict()
+        name = parts["call"] or parts.get("word")
+        if name is None:
+            return found[0]
+        return f"CAST(timestamp_micros({micros}) AS {_TYPES[name.lower()]})"
+
+    return (_READINGS if is_expression else _CALLS).sub(constant, text)
+
+
+def _bind(message: Any, micros: int) -> None:
+    kind = message.DESCRIPTOR.full_name
+    if kind == "spark.connect.Expression":
+        name = _called(message)
+        if name is not None:
+            message.Clear()
+            message.cast.expr.literal.timestamp = micros
+            message.cast.type_str = _TYPES[name]
+            return
+        if message.WhichOneof("expr_type") == "expression_string":
+            string = message.expression_string
+            string.expression = text_with_timestamp(string.expression, micros, is_expression=True)
+    elif kind == "spark.connect.SQL":
+        message.query = text_with_timestamp(message.query, micros, is_expression=False)
+    elif kind == "spark.connect.Project":
+        _keep_names(message)
+    for part in parts_of(message):
+        _bind(part, micros)
+
+
+def _called(expression: Any) -> str | None:
+    """Return the function an expression calls, if it reads the clock."""
+    match expression.WhichOneof("expr_type"):
+        case "unresolved_function":
+            call = expression.unresolved_function
+        case "call_function":
+            call = expression.call_function
+        case _:
+            return None
+    name = str(call.function_name).lower()
+    return name if name in _TYPES and not call.arguments else None
+
+
+def _keep_names(project: Any) -> None:
+    """Give selected readings of the clock the names they have had."""
+    for expression in project.expressions:
+        name = _called(expression)
+        if name is not None:
+            reading = type(expression)()
+            reading.CopyFrom(expression)
+            expression.Clear()
+            expression.alias.expr.CopyFrom(reading)
+            expression.alias.name.append(f"{name}()")
+
+
+def parts_of(message: Any) -> Iterator[Any]:
+    """Yield the messages inside a message."""
+    for field, value in message.ListFields():
+        if field.message_type is None:
+            continue
+        if field.message_type.GetOptions().map_entry:
+            kind = field.message_type.fields_by_name["value"]
+            if kind.message_type is not None:
+                yield from value.values()
+        elif hasattr(value, "ListFields"):
+            yield value
+        else:
+            yield from value

@@ -1,1 +1,0 @@
-"""Data files written again without some of their rows."""

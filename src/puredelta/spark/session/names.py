@@ -1,0 +1,175 @@
+"""Column names as text, helper columns, and the name of the Delta format.
+
+They share one prefix, which no column of the user's may have, so a helper column never has the
+name of one of the user's. A stage that needs another helper column adds its name here.
+
+The rules are Spark's for attribute names (``UnresolvedAttribute.parseAttributeName``), not
+those of SQL expressions: ``lower(a)`` is one odd name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from pyspark.sql import SparkSession
+
+from puredelta.errors import ErrorCode, InvalidRequestError
+
+PREFIX = "__puredelta_"
+
+FILE_ORDINAL = "__puredelta_file"
+"""Which file a row lies in: index into the file table that was scanned (int)."""
+
+ROW_INDEX = "__puredelta_row"
+"""Which physical row of its file a row is, deleted rows counted (long)."""
+
+FILE_PATH = "__puredelta_file_path"
+"""The location of a file as the session's own listing spells it."""
+
+SOURCE_FILE = "__puredelta_source_file"
+"""`FILE_ORDINAL` of a staged source row, beside that of a target row."""
+
+SOURCE_ROW = "__puredelta_source_row"
+"""`ROW_INDEX` of a staged source row; NULL where a target row has no match."""
+
+CLAUSE = "__puredelta_clause"
+"""Which clause of a statement fires for a row (int)."""
+
+ROW_ID = "__puredelta_row_id"
+"""By which a table that tracks rows knows a row wherever it moves (long)."""
+
+ROW_COMMIT_VERSION = "__puredelta_row_commit_version"
+"""The version in which such a table last changed a row (long)."""
+
+BASE_ROW_ID = "__puredelta_base_row_id"
+"""The row id of the first row of a file, as the log has it (long)."""
+
+DEFAULT_COMMIT_VERSION = "__puredelta_default_commit_version"
+"""The commit version of rows of a file that have none of their own (long)."""
+
+FILE_SIZE = "__puredelta_file_size"
+"""The bytes of a file, as the log has them (long)."""
+
+FILE_TIME = "__puredelta_file_time"
+"""When a file was written, as the log has it: milliseconds since 1970 (long)."""
+
+CHANGE = "__puredelta_change"
+"""What a row of the change data feed tells; NULL in a row of the table (string)."""
+
+IS_CHANGE = "__puredelta_is_change"
+"""Tells files of the feed from files of the table while one job writes both (boolean)."""
+
+MARK = "__puredelta_mark"
+"""Prefix of boolean columns: whether a row is in a set of rows."""
+
+ROW_SET = "__puredelta_row_set"
+"""Which of several sets of rows an aggregated record belongs to (int)."""
+
+WORD = "__puredelta_word"
+"""File ordinal and row index divided by 64, packed into one long."""
+
+WORD_BITS = "__puredelta_bits"
+"""Which of the 64 rows of a word are meant (long)."""
+
+WORD_HITS = "__puredelta_hits"
+"""How many records fell into a word (long)."""
+
+BIN = "__puredelta_bin"
+"""Which group of files a row belongs to while files are brought together (int)."""
+
+CURVE_PLACE = "__puredelta_curve_place"
+"""Where on a Z-order curve a row lies (long)."""
+
+
+def require_no_helper_names(columns: Iterable[str]) -> None:
+    """Refuse columns whose names start with our prefix (case ignored).
+
+    Raises:
+        InvalidRequestError: names the columns.
+    """
+    if taken := sorted(c for c in columns if c.lower().startswith(PREFIX)):
+        raise InvalidRequestError(
+            f"The column names {taken} start with {PREFIX!r}, which is reserved for columns that "
+            "puredelta adds while it works. Rename them.",
+            code=ErrorCode.RESERVED_COLUMN_NAME,
+            columns=taken,
+        )
+
+
+def source_column_name(ordinal: int) -> str:
+    """Return the unique name of the n-th column of a MERGE source."""
+    return f"{PREFIX}s{ordinal}"
+
+
+def target_copy_name(ordinal: int) -> str:
+    """Return the unique name of a second copy of the n-th column of a MERGE target."""
+    return f"{PREFIX}t{ordinal}"
+
+
+NO_SOURCE_COLUMN = "__puredelta_s"
+"""The only column of a staged source of which nothing is read."""
+
+
+_PART = re.compile(r"`((?:[^`]|``)*)`|([^.`]*)")
+_PLAIN = re.compile(r"(?!\d+\Z)[a-zA-Z0-9_]+")
+
+
+def parse_name(text: str) -> tuple[str, ...]:
+    """Split ``a.`b.c`.d`` into its parts.
+
+    Raises:
+        InvalidRequestError: a back-tick stands where none may.
+
+    Examples:
+        >>> parse_name("t.`a.b`")
+        ('t', 'a.b')
+    """
+    parts: list[str] = []
+    at = 0
+    while True:
+        match = _PART.match(text, at)
+        if match is None:  # cannot be: the pattern matches the empty text
+            break
+        quoted, plain = match.groups()
+        parts.append(plain if quoted is None else quoted.replace("``", "`"))
+        at = match.end()
+        if at == len(text):
+            return tuple(parts)
+        if text[at] != ".":
+            break
+        at += 1
+    raise InvalidRequestError(
+        f"Syntax error in the column name {text!r}: back-ticks come in pairs and quote a whole "
+        "part; double one that is part of the name.",
+        code=ErrorCode.INVALID_ATTRIBUTE_NAME_SYNTAX,
+        attribute_name=text,
+    )
+
+
+def quote(part: str) -> str:
+    """Return one part in back-ticks."""
+    return "`" + part.replace("`", "``") + "`"
+
+
+def quote_name(parts: Iterable[str]) -> str:
+    """Return ``a.b.c`` with every part in back-ticks: safe in any position."""
+    return ".".join(quote(p) for p in parts)
+
+
+def display_name(parts: Iterable[str]) -> str:
+    """Return ``a.b.c`` with back-ticks only where they are needed, as messages show names."""
+    return ".".join(p if _PLAIN.fullmatch(p) else quote(p) for p in parts)
+
+
+FORMAT = "delta"
+"""As catalog entries spell it."""
+_DEFAULT_FORMAT = "spark.sql.sources.default"
+
+
+def is_delta(spark: SparkSession, *names: str | None) -> bool:
+    """Return whether the format is Delta: the first that is named, or the session's default."""
+    name = next((name for name in names if name is not None), None)
+    if name is None:
+        name = spark.conf.get(_DEFAULT_FORMAT, None)
+    return (name or "").lower() == FORMAT

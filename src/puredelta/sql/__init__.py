@@ -1,1 +1,0 @@
-"""SQL text: which statements concern Delta tables, what they ask for, and their execution."""

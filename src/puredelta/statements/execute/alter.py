@@ -1,0 +1,243 @@
+"""ALTER TABLE, SHOW and DESCRIBE, executed."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+from typing_extensions import assert_never
+
+from puredelta.commands.alter.change import cluster_table_by, require_table_at
+from puredelta.commands.alter.column_change import (
+    ColumnEdit,
+    Unset,
+    change_table_columns,
+    sync_identity,
+)
+from puredelta.commands.alter.columns import (
+    NewColumn,
+    add_table_columns,
+    drop_table_columns,
+    rename_table_column,
+    replace_table_columns,
+)
+from puredelta.commands.alter.constraints import add_check_constraint, drop_check_constraint
+from puredelta.commands.alter.drop_feature import drop_feature_support
+from puredelta.commands.alter.properties import set_table_properties, unset_table_properties
+from puredelta.commands.definition.columns import COMMENT
+from puredelta.commands.described import (
+    DescribedTable,
+    column_rows,
+    describe_column,
+    describe_rows,
+    detail_rows,
+    other_detail_rows,
+    partition_value_rows,
+    property_rows,
+)
+from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.features.feature_usage import CURRENT_DEFAULT
+from puredelta.spark.catalog.catalog_entries import (
+    entry_name,
+    find_table,
+    follow_columns,
+    stated_location,
+)
+from puredelta.spark.resolve.sql_text import require_parsable
+from puredelta.spark.session.session import no_rows
+from puredelta.spark.session.storage import open_log
+from puredelta.spark.session.types import to_spark
+from puredelta.statements.names.names import (
+    find_catalog_name,
+    find_location,
+    find_other_table,
+    open_table,
+    require_table,
+    resolve_name,
+)
+from puredelta.statements.parse.statement import (
+    AddCheck,
+    AddColumns,
+    AlterStatement,
+    ChangeColumns,
+    ClusterBy,
+    ColumnAction,
+    ColumnsChange,
+    DescribeDetail,
+    DescribeTable,
+    DropColumns,
+    DropConstraint,
+    DropFeature,
+    RenameColumn,
+    ReplaceColumns,
+    SetLocation,
+    SetProperties,
+    ShowColumns,
+    ShowCreate,
+    ShowPartitions,
+    ShowProperties,
+    ShowStatement,
+    SyncIdentity,
+    TableChange,
+    UnsetProperties,
+)
+from puredelta.statements.text.column_text import ColumnDefinition
+from puredelta.statements.text.table_name import QuotedPath, TableName
+
+
+def alter(spark: SparkSession, statement: AlterStatement, *, text: str) -> DataFrame | None:
+    """Execute a change of a Delta table; None for any other table, and where Spark does the rest.
+
+    Spark's parser judges the clauses it knows, so what is wrong with them is its own error.
+
+    Raises:
+        pyspark.errors.ParseException: the text is wrong; says where.
+        TableNotFoundError: there is no Delta table at a path.
+        DeltaError: what the commands raise.
+    """
+    table, change = resolve_name(spark, statement.table), statement.change
+    location = find_location(spark, table)
+    if location is None:
+        return None
+    if statement.known_to_spark:
+        require_parsable(spark, text)
+    if isinstance(change, SetLocation):
+        _require_location(spark, table, location, change.location)
+        return None  # the catalog's entry is Spark's to change
+    log = require_table(spark, location, table)
+    entry = None if table.path is not None else entry_name(spark, table.parts)
+    _apply(spark, log, change)
+    if isinstance(change, ColumnsChange) and entry is not None:
+        follow_columns(spark, entry, to_spark(log.snapshot().config.schema))
+    return no_rows(spark)
+
+
+def _require_location(spark: SparkSession, table: TableName, now: str, wanted: str) -> None:
+    if table.path is not None:
+        raise InvalidRequestError(
+            f"Cannot change the location of a path based table: {table}. Name a table of the "
+            "catalog.",
+            code=ErrorCode.CANNOT_SET_LOCATION_ON_PATH_IDENTIFIER,
+            table=str(table),
+        )
+    entry = entry_name(spark, table.parts)
+    place = wanted if entry is None else stated_location(spark, entry, wanted)
+    require_table_at(spark, open_log(spark, now), open_log(spark, place))
+
+
+def _apply(spark: SparkSession, log: TableLog, change: TableChange) -> None:
+    """Make one change of a table, in one commit; DROP FEATURE takes several."""
+    match change:
+        case SetProperties(properties):
+            set_table_properties(spark, log, properties)
+        case UnsetProperties():
+            unset_table_properties(spark, log, change.keys, if_exists=True)  # as delta-spark
+        case AddColumns() | ChangeColumns() | RenameColumn() | DropColumns() | ReplaceColumns():
+            _change_columns(spark, log, change)
+        case SyncIdentity(path):
+            sync_identity(spark, log, path)
+        case AddCheck(name, condition):
+            add_check_constraint(spark, log, name, condition)
+        case DropConstraint():
+            drop_check_constraint(spark, log, change.name, if_exists=change.if_exists)
+        case ClusterBy(columns):
+            cluster_table_by(spark, log, columns)
+        case DropFeature():
+            truncates = change.truncate_history
+            drop_feature_support(spark, log, change.name, truncate_history=truncates)
+        case _:
+            assert_never(change)
+
+
+def _change_columns(spark: SparkSession, log: TableLog, change: ColumnsChange) -> None:
+    match change:
+        case AddColumns(columns):
+            add_table_columns(spark, log, [_new_column(column) for column in columns])
+        case ChangeColumns(columns):
+            edits = [(column.path, _edit(column)) for column in columns]
+            change_table_columns(spark, log, edits)
+        case RenameColumn(path, new_name):
+            rename_table_column(spark, log, path, new_name)
+        case DropColumns():
+            drop_table_columns(spark, log, change.paths, if_exists=change.if_exists)
+        case ReplaceColumns(columns):
+            definition = T.StructType([_new_column(column).field for column in columns])
+            replace_table_columns(spark, log, definition)
+        case _:
+            assert_never(change)
+
+
+def _new_column(column: ColumnDefinition) -> NewColumn:
+    given = {COMMENT: column.comment, CURRENT_DEFAULT: column.default}
+    metadata = {key: value for key, value in given.items() if value is not None}
+    data_type = T.DataType.fromDDL(column.data_type)
+    return NewColumn(
+        field=T.StructField(column.path[-1], data_type, column.nullable, metadata),
+        parent=column.path[:-1],
+        place=column.position,
+    )
+
+
+def _edit(column: ColumnAction) -> ColumnEdit:
+    kind = column.data_type
+    return ColumnEdit(
+        data_type=None if kind is None else T.DataType.fromDDL(kind),
+        nullable=column.nullable,
+        comment=column.comment,
+        default=Unset.DEFAULT if column.drops_default else column.default,
+        place=column.position,
+    )
+
+
+def describe_detail(spark: SparkSession, statement: DescribeDetail) -> DataFrame:
+    """Execute ``DESCRIBE DETAIL``."""
+    table, name = statement.table, None
+    if not isinstance(table, QuotedPath):
+        table = resolve_name(spark, table)
+        name = find_catalog_name(spark, table)
+        other = None if name is not None else find_other_table(spark, table)
+        if other is not None:
+            return other_detail_rows(spark, other)
+    return detail_rows(spark, open_table(spark, table).snapshot(), catalog_name=name)
+
+
+def show(spark: SparkSession, statement: ShowStatement) -> DataFrame | None:
+    """Execute a statement that shows a Delta table; None for any other table.
+
+    Raises:
+        TableNotFoundError: there is no Delta table at a path.
+        InvalidRequestError: there is no such column, or there are no partitions.
+        UnsupportedError: ``SHOW CREATE TABLE``, as in delta-spark.
+    """
+    name = resolve_name(spark, statement.table)
+    if isinstance(statement, ShowColumns) and statement.database:
+        name = TableName((*statement.database, name.parts[-1]))
+    location = find_location(spark, name)
+    if location is None:
+        return None
+    known = None if name.path is not None else find_table(spark, name.parts)
+    snapshot = require_table(spark, location, name).snapshot()
+    described = DescribedTable(snapshot=snapshot, location=location, known=known)
+    return _rows(spark, statement, described)
+
+
+def _rows(spark: SparkSession, statement: ShowStatement, table: DescribedTable) -> DataFrame:
+    match statement:
+        case ShowProperties():
+            return property_rows(spark, table, statement.key)
+        case ShowColumns():
+            return column_rows(spark, table)
+        case ShowPartitions():
+            return partition_value_rows(spark, table)
+        case ShowCreate():
+            raise UnsupportedError(
+                "Operation not allowed: `SHOW CREATE TABLE` is not supported for Delta tables. "
+                "DESCRIBE TABLE EXTENDED and SHOW TBLPROPERTIES say what the table is.",
+                code=ErrorCode.OPERATION_NOT_ALLOWED,
+            )
+        case DescribeTable():
+            if statement.column is not None:
+                return describe_column(spark, table, statement.column)
+            return describe_rows(spark, table, extended=statement.extended)
+        case _:
+            assert_never(statement)

@@ -1,0 +1,366 @@
+"""``spark.sql`` for Delta tables: dispatch of statements and scripts.
+
+Spark interprets the script (`puredelta.spark.jvm.stored_text`). Statements that change or make
+tables are executed here, as if they stood alone; queries and conditions see the newest version
+of each table that they name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from functools import partial
+from typing import Any
+
+from pyspark.errors import ParseException
+from pyspark.sql import DataFrame, SparkSession
+from typing_extensions import assert_never
+
+from puredelta.commands.optimize import run_optimize
+from puredelta.commands.read_table import history_rows
+from puredelta.commands.reorg import run_reorg
+from puredelta.errors import ErrorCode, UnsupportedError
+from puredelta.spark.catalog.relation_cache import cached_relations, find_relations
+from puredelta.spark.jvm.stored_text import Script
+from puredelta.spark.session.session import is_connect
+from puredelta.statements.execute.alter import alter, describe_detail, show
+from puredelta.statements.execute.explained import explain, refusal
+from puredelta.statements.execute.maintenance import (
+    convert,
+    drop_path,
+    generate_manifest,
+    restore,
+    truncate,
+    vacuum_table,
+)
+from puredelta.statements.execute.row_changes import change_rows
+from puredelta.statements.execute.tables import clone, concerns_delta, create_like, create_or_insert
+from puredelta.statements.execute.views import create_view
+from puredelta.statements.names.named_columns import needed_columns, run_metadata_query
+from puredelta.statements.names.names import find_location, is_known, open_table, resolve_name
+from puredelta.statements.names.parameters import Arguments, with_computed_names, with_values
+from puredelta.statements.names.query_tables import (
+    may_name_path,
+    may_need_names,
+    may_query_tables,
+    with_views,
+)
+from puredelta.statements.names.stored_views import names_stored_view, with_stored_views
+from puredelta.statements.names.views import TemplateFields, TemporaryViews
+from puredelta.statements.parse.parse import parse
+from puredelta.statements.parse.statement import (
+    AlterStatement,
+    CloneStatement,
+    ConvertStatement,
+    DeleteStatement,
+    DescribeDetail,
+    DescribeHistory,
+    DescribeTable,
+    DropPathStatement,
+    ExplainStatement,
+    GenerateStatement,
+    Immediate,
+    LikeStatement,
+    MergeStatement,
+    OptimizeStatement,
+    ReadStatement,
+    Rejected,
+    ReorgStatement,
+    RestoreStatement,
+    RowStatement,
+    ShowColumns,
+    ShowCreate,
+    ShowPartitions,
+    ShowProperties,
+    SparkParsedStatement,
+    TruncateStatement,
+    UpdateStatement,
+    VacuumStatement,
+    ViewStatement,
+    read_immediate,
+)
+from puredelta.statements.text.cursor import Cursor
+from puredelta.statements.text.table_name import TableName
+
+
+def execute(  # noqa: C901, PLR0911, PLR0912 - one case for each statement
+    spark: SparkSession, statement: ReadStatement, *, text: str, views: TemporaryViews
+) -> DataFrame | None:
+    """Execute a statement and return its result; None if it concerns no Delta table.
+
+    ``text`` is what `statement` was read from, for what only Spark's parser can read.
+
+    Raises:
+        pyspark.errors.ParseException: the text is wrong; says where.
+        TableNotFoundError: there is no Delta table.
+        DeltaError: what the commands raise.
+    """
+    match statement:
+        case MergeStatement() | UpdateStatement() | DeleteStatement():
+            return change_rows(spark, statement, text=text, views=views)
+        case ExplainStatement():
+            return explain(spark, statement, views)
+        case ConvertStatement():
+            return convert(spark, statement)
+        case OptimizeStatement():
+            return run_optimize(spark, open_table(spark, statement.table), statement.spec)
+        case ReorgStatement():
+            return run_reorg(spark, open_table(spark, statement.table), statement.predicates)
+        case VacuumStatement():
+            return vacuum_table(spark, statement, views=views)
+        case RestoreStatement():
+            return restore(spark, statement)
+        case GenerateStatement():
+            return generate_manifest(spark, statement)
+        case DescribeHistory():
+            log = open_table(spark, statement.table)
+            return history_rows(spark, log, limit=statement.limit)
+        case DescribeDetail():
+            return describe_detail(spark, statement)
+        case CloneStatement():
+            return clone(spark, statement)
+        case LikeStatement():
+            return create_like(spark, statement, text=text)
+        case AlterStatement():
+            return alter(spark, statement, text=text)
+        case TruncateStatement():
+            return truncate(spark, statement)
+        case DropPathStatement():
+            return drop_path(spark, statement)
+        case ShowProperties() | ShowColumns() | ShowPartitions() | ShowCreate() | DescribeTable():
+            return show(spark, statement)
+        case ViewStatement():
+            return create_view(spark, statement, text=text)
+        case SparkParsedStatement():
+            return create_or_insert(spark, statement, text=text, views=views)
+        case Rejected():
+            if not _concerns_delta(spark, statement):
+                return None
+            raise refusal(spark, statement, text)
+        case _:
+            assert_never(statement)
+
+
+def _concerns_delta(spark: SparkSession, statement: Rejected) -> bool:
+    """Tell whether Spark cannot know what is wrong: a Delta table, or a statement of Delta's."""
+    if statement.table is None:
+        return not statement.known_to_spark
+    return find_location(spark, resolve_name(spark, statement.table)) is not None
+
+
+_MAY_BEGIN = re.compile(r"\bBEGIN\b", re.IGNORECASE)
+
+
+def is_script(text: str) -> bool:
+    """Tell whether a text is a script: ``[label:] BEGIN ...``, with something behind it.
+
+    >>> is_script("BEGIN SELECT 1; END"), is_script("SELECT 'begin'")
+    (True, False)
+    """
+    if _MAY_BEGIN.search(text) is None:
+        return False
+    cursor = Cursor(text)
+    if cursor.sees(":", ahead=1):
+        cursor.skip(2)
+    return cursor.sees("BEGIN") and cursor.peek(1) is not None
+
+
+def find_script(spark: SparkSession, text: str) -> Script | None:
+    """Return a script that has statements for us, or names tables of the catalog.
+
+    Raises:
+        UnsupportedError: a script of a Spark Connect session names a table by its path
+            (UNSUPPORTED_ON_CONNECT).
+    """
+    if not is_script(text):
+        return None
+    if is_connect(spark):
+        _require_no_path(text)
+        return None
+    try:
+        script = Script(spark, text)
+    except ParseException:
+        return None  # Spark will say so itself
+    if not script.is_script:
+        return None
+    names_tables = bool(find_relations(spark, script.relation_names()).tables)
+    return script if names_tables or script.has(partial(_is_ours, spark)) else None
+
+
+def _require_no_path(text: str) -> None:
+    if may_name_path(text):
+        raise UnsupportedError(
+            "A script that names delta.`/path` needs a classic session: a "
+            "Spark Connect client does not interpret scripts. Call its statements one by one.",
+            code=ErrorCode.UNSUPPORTED_ON_CONNECT,
+        )
+
+
+def _is_ours(spark: SparkSession, text: str) -> bool:
+    """Tell a statement that may write a Delta table, or whose text is computed.
+
+    What is inserted into a table that is not there yet may be one of ours, too.
+    """
+    match parse(text):
+        case None:
+            return read_immediate(text) is not None
+        case ShowColumns() | ShowCreate() | ShowPartitions() | ShowProperties() | DescribeTable():
+            return False  # Spark answers; the rows of ours would be lost
+        case ViewStatement():
+            return may_need_names(text)
+        case SparkParsedStatement() as statement if not statement.defines:
+            into = statement.targets[0].name
+            is_new = isinstance(into, TableName) and not is_known(spark, into)
+            return is_new or concerns_delta(spark, statement, text)
+        case SparkParsedStatement() as statement:
+            return concerns_delta(spark, statement, text)
+        case _:
+            return True
+
+
+def run_script(spark: SparkSession, script: Script, run: Callable[[str], object]) -> DataFrame:
+    """Run a script and return the rows of its last query; ``run`` executes one statement.
+
+    Raises:
+        pyspark.errors.PySparkException: what Spark says of the script.
+        DeltaError: what a statement raises; what was committed before it stays.
+    """
+    names = script.relation_names()
+    with ExitStack() as pinned:
+        pinned.enter_context(cached_relations(spark, names))
+
+        def execute(text: str) -> None:
+            run(text)
+            pinned.enter_context(cached_relations(spark, names))  # what is newest now
+
+        return script.run(partial(_is_ours, spark), execute)
+
+
+def run_sql(
+    spark: SparkSession,
+    text: str,
+    *,
+    args: Arguments | None = None,
+    fields: Mapping[str, Any] | None = None,
+) -> DataFrame:
+    """Execute statement text and return its result, as ``spark.sql`` does.
+
+    Ours are the statements of `run_ours`. Every other text goes to ``spark.sql`` untouched,
+    with its arguments.
+
+    Args:
+        spark: the session.
+        text: one statement.
+        args: values of ``:name`` or ``?`` parameters.
+        fields: values of ``{name}`` fields, DataFrames above all, as ``spark.sql`` takes
+            them as keyword arguments.
+
+    Raises:
+        pyspark.errors.ParseException: the text is wrong; says where.
+        puredelta.errors.DeltaError: what the command itself raises.
+
+    Examples:
+        >>> run_sql(
+        ...     spark,
+        ...     '''MERGE INTO delta.`/data/events` AS t USING {updates} AS s ON t.id = s.id
+        ...        WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *''',
+        ...     fields={"updates": updates},
+        ... )  # doctest: +SKIP
+    """
+    text, args = with_computed_names(spark, text, args)
+    result = run_ours(spark, text, args=args, fields=fields)
+    if result is not None:
+        return result
+    given: dict[str, Any] = {} if args is None else {"args": args}
+    return spark.sql(text, **given, **(fields or {}))
+
+
+def run_ours(
+    spark: SparkSession,
+    text: str,
+    *,
+    args: Arguments | None = None,
+    fields: Mapping[str, Any] | None = None,
+) -> DataFrame | None:
+    """Execute a statement on Delta tables and return its result; None for every other text.
+
+    These are the statements on Delta tables that ``docs/sql.md`` lists, EXECUTE IMMEDIATE, scripts,
+    and queries that name one by its path or a version of one, or call ``table_changes``. Errors as
+    `run_sql`.
+    """
+    if not (args or fields) and (script := find_script(spark, text)) is not None:
+        return run_script(spark, script, lambda statement: run_sql(spark, statement))
+    immediate = None if args or fields else read_immediate(text)
+    if immediate is not None:
+        return _run_immediate(spark, immediate)
+    statement = parse(text)  # fields and parameters have no values yet
+    result = None
+    if statement is not None and _may_be_ours(spark, statement, text):
+        with TemporaryViews() as views:
+            filled = with_values(spark, text, args=args, fields=fields, names=views)
+            if isinstance(statement, RowStatement | SparkParsedStatement):
+                filled = with_stored_views(spark, filled, views, targets=_targets(statement))
+            statement = statement if filled == text else parse(filled)
+            if statement is not None:
+                result = execute(spark, statement, text=filled, views=views)
+    if result is None and not (args or fields):
+        result = run_metadata_query(spark, text)
+    if result is None and may_query_tables(text):
+        return run_query(spark, text, args=args, fields=fields)
+    return result
+
+
+def _targets(statement: RowStatement | SparkParsedStatement) -> list[tuple[str, ...]]:
+    """Return the names of the tables that a statement changes, as far as they are not computed."""
+    targets = [statement.target] if isinstance(statement, RowStatement) else statement.targets
+    return [at.name.parts for at in targets if isinstance(at.name, TableName)]
+
+
+def _run_immediate(spark: SparkSession, statement: Immediate) -> DataFrame | None:
+    """Compute the text of a statement and its values, and execute it; None if Spark is to say no.
+
+    Spark would execute it without us.
+    """
+    columns = [f"string({statement.text})", *(f"({value})" for value in statement.values)]
+    [row] = spark.sql("SELECT " + ", ".join(columns)).collect()
+    text, *values = row
+    if text is None or read_immediate(text) is not None:
+        return None
+    given: Arguments = (
+        dict(zip(statement.names, values, strict=True)) if statement.names else values
+    )
+    return run_sql(spark, text, args=given or None)
+
+
+def _may_be_ours(spark: SparkSession, statement: ReadStatement, text: str) -> bool:
+    """Tell early of statements that Spark has many of, so that Spark gets them as they are."""
+    match statement:
+        case SparkParsedStatement():
+            return concerns_delta(spark, statement, text)
+        case ViewStatement():
+            return may_need_names(text) or names_stored_view(spark, text)
+        case _:
+            return True
+
+
+def run_query(
+    spark: SparkSession,
+    text: str,
+    *,
+    args: Arguments | None = None,
+    fields: Mapping[str, Any] | None = None,
+) -> DataFrame | None:
+    """Let Spark execute a query with our tables as ``{name}`` fields of it; None without any.
+
+    So do the views of the catalog that show what Spark does not know. Not as views of ours: over
+    Connect Spark resolves the text only when it runs, when they are gone.
+    """
+    frames = TemplateFields()
+    filled = with_values(spark, text, args=args, fields=fields, names=frames)
+    num_given = len(frames.rows)
+    text = with_stored_views(spark, filled, frames)
+    named = with_views(spark, text, frames, columns=needed_columns(spark, text))
+    if len(frames.rows) == num_given:
+        return None
+    return spark.sql(frames.template(named), **frames.rows)

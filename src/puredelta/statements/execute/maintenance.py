@@ -1,0 +1,116 @@
+"""CONVERT, VACUUM, RESTORE, GENERATE, TRUNCATE and DROP handed to their commands."""
+
+from __future__ import annotations
+
+import logging
+
+from pyspark.sql import DataFrame, SparkSession
+
+from puredelta.commands.convert.convert_to_delta import convert_to_delta
+from puredelta.commands.convert.preview import preview_convert
+from puredelta.commands.generate import generate
+from puredelta.commands.restore import restore_table
+from puredelta.commands.truncate import truncate_table
+from puredelta.commands.vacuum import EVERYTHING, Inventory, Removed, VacuumScope, vacuum
+from puredelta.spark.session.names import quote_name
+from puredelta.spark.session.session import no_rows
+from puredelta.spark.session.storage import open_log
+from puredelta.statements.names.names import (
+    find_location,
+    not_found,
+    open_table,
+    require_table,
+    resolve_name,
+)
+from puredelta.statements.names.query_tables import with_views
+from puredelta.statements.names.views import TemporaryViews
+from puredelta.statements.parse.statement import (
+    ConvertStatement,
+    DropPathStatement,
+    GenerateStatement,
+    RestoreStatement,
+    TruncateStatement,
+    VacuumStatement,
+)
+
+logger = logging.getLogger(__name__)
+
+_PATHS = "path STRING"
+_PREVIEW = "subject STRING, detail STRING"
+
+
+def convert(spark: SparkSession, statement: ConvertStatement) -> DataFrame:
+    """Execute CONVERT TO DELTA; return nothing, or what a dry run has to say."""
+    source = quote_name(statement.source.parts)
+    partitions, stats = statement.partition_schema, statement.collect_stats
+    if statement.dry_run:
+        preview = preview_convert(spark, source, partitions, collect_stats=stats)
+        return spark.createDataFrame(list(preview.lines()), _PREVIEW)
+    convert_to_delta(spark, source, partitions, collect_stats=stats, verify=statement.verify)
+    return no_rows(spark)
+
+
+def vacuum_table(
+    spark: SparkSession, statement: VacuumStatement, *, views: TemporaryViews
+) -> DataFrame:
+    """Execute VACUUM; return the table's path, or the paths that a dry run would delete."""
+    outcome = vacuum(
+        spark,
+        open_table(spark, statement.table),
+        retention_hours=statement.retention_hours,
+        dry_run=statement.dry_run,
+        scope=vacuum_scope(spark, statement, views),
+    )
+    paths = outcome.uris if statement.dry_run else (outcome.root_uri,)
+    return spark.createDataFrame([(path,) for path in paths], _PATHS)
+
+
+def vacuum_scope(
+    spark: SparkSession, statement: VacuumStatement, views: TemporaryViews
+) -> VacuumScope | None:
+    """Return where a statement looks for files; None if it does not say."""
+    if statement.inventory is not None:
+        return Inventory(spark.sql(with_views(spark, statement.inventory, views)))
+    if statement.lite is None:
+        return None
+    return Removed() if statement.lite else EVERYTHING
+
+
+def restore(spark: SparkSession, statement: RestoreStatement) -> DataFrame:
+    """Execute RESTORE; return counts, or nothing where the table is in that state already."""
+    version = statement.state.version
+    outcome = restore_table(
+        spark,
+        open_table(spark, statement.table),
+        version=None if version is None else int(version),
+        timestamp=statement.state.timestamp,
+    )
+    return no_rows(spark) if outcome is None else outcome.row(spark)
+
+
+def generate_manifest(spark: SparkSession, statement: GenerateStatement) -> DataFrame:
+    """Execute GENERATE."""
+    log = open_table(spark, statement.table)
+    generate(log.store, log.snapshot(), statement.mode)
+    return no_rows(spark)
+
+
+def truncate(spark: SparkSession, statement: TruncateStatement) -> DataFrame | None:
+    """Execute TRUNCATE TABLE; None if the table is no Delta table."""
+    name = resolve_name(spark, statement.table)
+    location = find_location(spark, name)
+    if location is None:
+        return None
+    truncate_table(spark, require_table(spark, location, name))
+    return no_rows(spark)
+
+
+def drop_path(spark: SparkSession, statement: DropPathStatement) -> DataFrame:
+    """Drop nothing, as delta-spark: a table without a name in the catalog has nothing to lose."""
+    if open_log(spark, statement.path).exists():
+        logger.warning(
+            "DROP TABLE %s drops nothing: delete the directory of the table.", statement.table
+        )
+    elif not statement.if_exists:
+        raise not_found(statement.table)
+    return no_rows(spark)

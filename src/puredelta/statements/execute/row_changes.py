@@ -1,0 +1,126 @@
+"""MERGE, UPDATE and DELETE handed to their commands, with the rows that MERGE names after USING."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, SparkSession
+from typing_extensions import assert_never
+
+from puredelta.commands.dml.execute import ChangeRequest
+from puredelta.commands.read_table import read_table
+from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.resolve.sql_text import require_parsable
+from puredelta.spark.resolve.table_attributes import qualified, table_identity
+from puredelta.spark.session.names import quote_name
+from puredelta.spark.session.session import is_connect
+from puredelta.spark.session.storage import open_log
+from puredelta.statements.execute.views import find_view, require_whole_table
+from puredelta.statements.names.names import find_location, require_target, resolve_name
+from puredelta.statements.names.query_tables import Subqueries, with_views
+from puredelta.statements.names.views import TemporaryViews
+from puredelta.statements.parse.statement import (
+    DeleteStatement,
+    MergeStatement,
+    RowStatement,
+    SourceQuery,
+    SourceTable,
+    Target,
+    UpdateStatement,
+)
+from puredelta.statements.text.table_name import TableName
+
+
+def change_rows(
+    spark: SparkSession, statement: RowStatement, *, text: str, views: TemporaryViews
+) -> DataFrame | None:
+    """Execute a statement and return its counts; None if its target is no Delta table.
+
+    A temporary view that shows a whole table stands for that table.
+    """
+    request = requested_change(spark, statement, text=text, views=views)
+    return None if request is None else request.execute()
+
+
+def requested_change(
+    spark: SparkSession, statement: RowStatement, *, text: str, views: TemporaryViews
+) -> ChangeRequest | None:
+    """Return what a statement asks for; None if its target is no Delta table.
+
+    ``views`` have to be there until it was executed or explained.
+    """
+    name = resolve_name(spark, statement.target.name)
+    view = find_view(spark, name)
+    location = find_location(spark, name) if view is None else view.root_uri
+    if location is None:
+        require_target(name)
+        return None
+    require_parsable(spark, text)
+    log, subqueries = open_log(spark, location), Subqueries(spark, statement.ctes, views)
+    if view is not None:
+        require_whole_table(view, name, statement, log=log)
+    target_rows = _target_rows(spark, log, statement.target, name)
+    match statement:
+        case MergeStatement():
+            return ChangeRequest(
+                spark=spark,
+                log=log,
+                spec=subqueries.in_merge(statement.spec),
+                target_rows=target_rows,
+                source_rows=source_rows(spark, statement, views=views),
+            )
+        case UpdateStatement() | DeleteStatement():
+            spec = subqueries.in_rows(statement.spec)
+            return ChangeRequest(spark=spark, log=log, spec=spec, target_rows=target_rows)
+        case _:
+            assert_never(statement)
+
+
+def _target_rows(spark: SparkSession, log: TableLog, target: Target, name: TableName) -> DataFrame:
+    """Return no rows with the table's columns, under their names in the statement."""
+    columns = table_identity(spark, log.snapshot().config.schema)
+    if target.alias is None:
+        return qualified(columns, name.qualifier)
+    return columns.alias(target.alias)
+
+
+def source_rows(
+    spark: SparkSession, statement: MergeStatement, *, views: TemporaryViews
+) -> DataFrame:
+    """Return the source under its alias or name; Spark resolves it, nothing is run.
+
+    Names of common table expressions, views and tables mean what they mean in a query;
+    ``delta.`/path` `` is the newest version of the table there, also inside a query.
+
+    Raises:
+        TableNotFoundError: there is no table at a path.
+        pyspark.errors.AnalysisException: Spark cannot resolve the source.
+    """
+    source = statement.source
+    ctes = with_views(spark, statement.ctes, views)
+    match source:
+        case SourceQuery():
+            query = with_views(spark, source.query, views)
+            rows = views.query(spark, _select(ctes, f"({query})") if ctes else query)
+            return rows if source.alias is None else rows.alias(source.alias)
+        case SourceTable():
+            return _table_rows(spark, source, ctes, views)
+        case _:
+            assert_never(source)
+
+
+def _table_rows(
+    spark: SparkSession, source: SourceTable, ctes: str, views: TemporaryViews
+) -> DataFrame:
+    name = resolve_name(spark, source.name)
+    if name.path is not None:
+        rows = read_table(spark, name.path)
+        return qualified(rows, name.qualifier) if source.alias is None else rows.alias(source.alias)
+    quoted = quote_name(name.parts)
+    rows = views.query(spark, _select(ctes, quoted)) if ctes else views.table(spark, name.parts)
+    if source.alias is not None:
+        return rows.alias(source.alias)
+    # A Connect client cannot see the name that the server gives the columns.
+    return rows.alias(name.parts[-1]) if is_connect(spark) else rows
+
+
+def _select(ctes: str, relation: str) -> str:
+    return f"{ctes} SELECT * FROM {relation}"  # noqa: S608 - the user's own text

@@ -1,0 +1,471 @@
+"""CREATE, REPLACE, CLONE, LIKE and INSERT, executed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from typing_extensions import assert_never
+
+from puredelta.commands.create.as_select import FirstRows, create_table_as, definition_like
+from puredelta.commands.create.clone import (
+    CloneRequest,
+    clone_registered,
+    clone_row,
+    clone_table,
+    nothing_to_replace,
+)
+from puredelta.commands.create.create_table import CreateMode, create_table
+from puredelta.commands.create.definition import TableDefinition
+from puredelta.commands.create.registered import NewTable, define_registered
+from puredelta.commands.definition.columns import column, stored_columns
+from puredelta.commands.definition.dependent_rules import require_harmless
+from puredelta.commands.read_table import find_snapshot
+from puredelta.commands.write.insert import InsertRequest, plan_insert, value_columns
+from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError, UnsupportedError
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.protocol.features.feature_usage import CURRENT_DEFAULT
+from puredelta.protocol.schema.types import StructField, StructType
+from puredelta.spark.catalog.catalog_entries import entry_name, is_taken
+from puredelta.spark.catalog.relation_cache import query_rows
+from puredelta.spark.jvm.statement_plans import (
+    InsertInto,
+    SeveralInserts,
+    StatedColumn,
+    StatedTable,
+    parse_plan,
+)
+from puredelta.spark.resolve.sql_text import require_parsable
+from puredelta.spark.session.names import FORMAT, is_delta, quote_name
+from puredelta.spark.session.session import is_connect, no_rows, settings_of
+from puredelta.spark.session.storage import open_log
+from puredelta.spark.session.types import struct_as_nullable, without_table_metadata
+from puredelta.statements.names.names import (
+    find_catalog_name,
+    find_location,
+    find_log,
+    find_other_format,
+    require_table,
+    resolve_name,
+)
+from puredelta.statements.names.query_tables import with_views
+from puredelta.statements.names.views import TemporaryViews
+from puredelta.statements.parse.statement import CloneStatement, LikeStatement, SparkParsedStatement
+from puredelta.statements.text.expression_text import has_default, with_defaults
+from puredelta.statements.text.table_name import ComputedName, TableName, TimeTravel
+
+_PROPERTY_PREFIX = "delta."
+
+
+def create(spark: SparkSession, statement: StatedTable) -> bool:
+    """Execute the statement; False if it makes a table of another format.
+
+    Raises:
+        InvalidRequestError: the name or the path is taken, or the definition is no table's.
+        UnsupportedError: buckets, partition transforms, or constraints between the columns.
+        TableNotFoundError: there is nothing to replace.
+    """
+    if not is_delta(spark, statement.provider):
+        return False
+    mode = CreateMode.of(
+        creates=statement.creates,
+        replaces=statement.replaces,
+        if_not_exists=statement.if_not_exists,
+    )
+    path = TableName(statement.name).path
+    name = None if path is not None else entry_name(spark, statement.name)
+    if path is None and name is None:
+        return False
+    _require_possible_table(statement)
+    definition = _definition(statement)
+    if name is not None:
+        if statement.if_not_exists and is_taken(spark, name):
+            return True
+        rows = _created_rows(spark, statement)
+        location = statement.location
+        table = NewTable(name=name, location=location, definition=definition, rows=rows)
+        define_registered(spark, table, mode=mode)
+    elif path is not None:
+        require_one_location(spark, path, statement.location)
+        log, rows = open_log(spark, path), _created_rows(spark, statement)
+        if rows is None:
+            create_table(spark, log, definition, mode=mode)
+        else:
+            create_table_as(FirstRows(rows=rows), log, definition, mode=mode)
+    return True
+
+
+def _created_rows(spark: SparkSession, statement: StatedTable) -> DataFrame | None:
+    return None if statement.query is None else query_rows(spark, statement.query)
+
+
+def _definition(statement: StatedTable) -> TableDefinition:
+    return TableDefinition(
+        columns=StructType(tuple(map(_column, statement.columns))),
+        partition_columns=statement.partition_by,
+        clustering_columns=statement.cluster_by,
+        properties={**_options(statement), **statement.properties},
+        description=statement.comment,
+    )
+
+
+def _options(statement: StatedTable) -> dict[str, str]:
+    """Return the properties that OPTIONS give a table.
+
+    As in delta-spark: CREATE TABLE keeps every option twice, AS SELECT and the
+    replacements keep what is a property of Delta.
+    """
+    options = statement.options
+    if statement.replaces or statement.query is not None:
+        return {k: v for k, v in options.items() if k.lower().startswith(_PROPERTY_PREFIX)}
+    return {**options, **{f"option.{key}": value for key, value in options.items()}}
+
+
+def _column(definition: StatedColumn) -> StructField:
+    return column(
+        definition.name,
+        definition.type,
+        nullable=definition.nullable,
+        generated_as=definition.generated_as,
+        comment=definition.comment,
+        default=definition.default,
+    )
+
+
+def _require_possible_table(statement: StatedTable) -> None:
+    if statement.other_layout is not None:
+        what = "Bucketing" if statement.buckets else "Partitioning by expressions"
+        code = ErrorCode.OPERATION_NOT_ALLOWED
+        raise UnsupportedError(
+            f"Operation not allowed: `{what}` ({statement.other_layout}) is not supported for "
+            "Delta tables. Partition by a generated column, or use CLUSTER BY.",
+            code=ErrorCode.OPERATION_NOT_ALLOWED_DETAIL if statement.buckets else code,
+            layout=statement.other_layout,
+        )
+    if statement.has_constraints:
+        raise UnsupportedError(
+            "Constraints between the columns of CREATE TABLE are not supported for Delta tables. "
+            "Add them behind: ALTER TABLE ... ADD CONSTRAINT name CHECK (condition).",
+            code=ErrorCode.TABLE_OPERATION_NOT_SUPPORTED,
+        )
+
+
+def require_one_location(spark: SparkSession, path: str, location: str | None) -> None:
+    """Require a location that is stated beside a path to be the same place.
+
+    Raises:
+        InvalidRequestError: it is another one (DELTA_AMBIGUOUS_PATHS_IN_CREATE_TABLE).
+    """
+    if location is not None and not open_log(spark, path).is_at(location):
+        raise InvalidRequestError(
+            f"CREATE TABLE contains two different locations: {path} and {location}. You can remove "
+            "the LOCATION clause from the CREATE TABLE statement.",
+            code=ErrorCode.AMBIGUOUS_PATHS_IN_CREATE_TABLE,
+            identifier=path,
+            location=location,
+        )
+
+
+def insert(spark: SparkSession, statements: Sequence[InsertInto], *, text: str) -> bool:
+    """Execute one statement, or several over the same rows, each in a commit of its own.
+
+    All of them are checked before the first one is executed. ``text`` is what was parsed; Spark
+    parses it again where ``DEFAULT`` has become values. False if no table is a Delta table.
+
+    Raises:
+        UnsupportedError: a clause that is not implemented, or some tables are no Delta tables.
+        InvalidRequestError, pyspark.errors.AnalysisException: what `plan_insert` raises.
+    """
+    found = {s.name: find_location(spark, TableName(s.name)) for s in statements}
+    locations = {name: location for name, location in found.items() if location is not None}
+    if not locations:
+        return False
+    others = [str(TableName(name)) for name in found if name not in locations]
+    if others:
+        raise UnsupportedError(
+            "Several INSERTs behind one FROM must all be into Delta tables, and these are not: "
+            f"{', '.join(others)}. Write one statement for each.",
+            code=ErrorCode.OPERATION_NOT_ALLOWED,
+            tables=tuple(others),
+        )
+    for statement in statements:
+        _require_possible_insert(statement)
+    has_values = len(statements) == 1 and has_default(text)
+    planned = []
+    for statement in statements:
+        log, request = open_log(spark, locations[statement.name]), _request(statement)
+        query = statement.query
+        if has_values:
+            config = log.snapshot().config
+            require_harmless(config, settings_of(spark))
+            query = _query_with_defaults(spark, text, value_columns(config, request))
+        planned.append(plan_insert(_inserted_rows(spark, query), log, request))
+    for one in planned:
+        one.run()
+    return True
+
+
+def _query_with_defaults(spark: SparkSession, text: str, columns: Sequence[StructField]) -> Any:
+    """Return the plan of the rows where what ``DEFAULT`` means stands in its place."""
+    values = [str(column.metadata.get(CURRENT_DEFAULT, "NULL")) for column in columns]
+    planned = parse_plan(spark, with_defaults(text, values))
+    assert isinstance(planned, InsertInto)  # noqa: S101 - values do not make it another statement
+    return planned.query
+
+
+def _request(statement: InsertInto) -> InsertRequest:
+    return InsertRequest(
+        name=quote_name(statement.name),
+        columns=statement.columns,
+        partition=statement.partition,
+        open_partition=statement.open_partition,
+        by_name=statement.by_name,
+        overwrite=statement.overwrite,
+        replace_where=statement.replace_where,
+        evolves=statement.evolves,
+    )
+
+
+def _inserted_rows(spark: SparkSession, query: Any) -> DataFrame:
+    """Return the rows of the query; ``DEFAULT`` may be no part of an expression there."""
+    try:
+        return query_rows(spark, query)
+    except AnalysisException as error:
+        unknown = (error.getMessageParameters() or {}).get("objectName", "")
+        if unknown.strip("`").upper() != "DEFAULT":
+            raise
+        raise InvalidRequestError(
+            "A DEFAULT keyword in a MERGE, INSERT, UPDATE, or SET VARIABLE command could not be "
+            "directly assigned to a target column because it was part of an expression. Write "
+            "the keyword alone.",
+            code=ErrorCode.DEFAULT_PLACEMENT_INVALID,
+        ) from error
+
+
+def _require_possible_insert(statement: InsertInto) -> None:
+    if statement.if_not_exists:
+        raise UnsupportedError(
+            "INSERT with IF NOT EXISTS in the PARTITION spec is not supported.",
+            code=ErrorCode.INSERT_PARTITION_SPEC_IF_NOT_EXISTS,
+        )
+    if statement.beyond is not None:
+        raise UnsupportedError(
+            f"INSERT with {statement.beyond} is not supported. Use REPLACE WHERE, df.write with "
+            "the options replaceWhere or partitionOverwriteMode, or a MERGE.",
+            code=ErrorCode.TABLE_OPERATION_NOT_SUPPORTED,
+        )
+
+
+_USING = re.compile(r"\busing\s+`?(\w+)", re.IGNORECASE)
+
+
+def concerns_delta(spark: SparkSession, statement: SparkParsedStatement, text: str) -> bool:
+    """Tell at a glance if a statement may make a Delta table, or insert into one.
+
+    Raises:
+        UnsupportedError: the session is a Spark Connect one.
+    """
+    name = statement.targets[0].name
+    if statement.defines:
+        formats = [named[1].lower() for named in _USING.finditer(text)]
+        found = FORMAT in formats if formats else is_delta(spark)
+    elif isinstance(name, ComputedName):
+        found = not is_connect(spark)  # what it is called is computed later
+    else:
+        found = find_location(spark, name) is not None
+    if found and is_connect(spark):
+        raise not_on_connect("CREATE TABLE and INSERT")
+    return found
+
+
+def not_on_connect(what: str) -> UnsupportedError:
+    """Return the error for what needs the session catalog or Spark's parser at hand."""
+    return UnsupportedError(
+        f"{what} with format delta need a classic session: a Spark Connect client has no access "
+        'to the session catalog. Write to a path: df.write.format("delta").save(path), or MERGE.',
+        code=ErrorCode.UNSUPPORTED_ON_CONNECT,
+    )
+
+
+def create_or_insert(
+    spark: SparkSession, statement: SparkParsedStatement, *, text: str, views: TemporaryViews
+) -> DataFrame | None:
+    """Execute a statement; None if it is on no Delta table after all.
+
+    A query inside may name tables by path.
+
+    Raises:
+        pyspark.errors.ParseException: the text is wrong.
+        UnsupportedError: a clause that is not implemented.
+        DeltaError: what the commands raise.
+    """
+    if is_connect(spark):
+        return None
+    named = _with_views(spark, statement, text, views)
+    planned = parse_plan(spark, named)
+    match planned:
+        case StatedTable():
+            done = create(spark, planned)
+        case InsertInto():
+            done = insert(spark, (planned,), text=named)
+        case SeveralInserts(inserts):
+            done = insert(spark, inserts, text=named)
+        case None:
+            return None
+        case _:
+            assert_never(planned)
+    return no_rows(spark) if done else None
+
+
+def _with_views(
+    spark: SparkSession, statement: SparkParsedStatement, text: str, views: TemporaryViews
+) -> str:
+    """Return the text with a view for every Delta table at a path but the targets.
+
+    A target whose name is computed stands there by its name.
+    """
+    targets = []
+    for target in statement.targets:
+        name = text[target.start : target.end]
+        if isinstance(target.name, ComputedName):
+            name = quote_name(resolve_name(spark, target.name).parts)
+        targets.append((target.start, target.end, name))
+    return with_views(spark, text, views, targets=targets)
+
+
+_CONVERTED = frozenset({"parquet", "iceberg"})
+"""Formats of tables that `CONVERT TO DELTA` takes."""
+
+
+def clone(spark: SparkSession, statement: CloneStatement) -> DataFrame:
+    """Execute ``SHALLOW CLONE`` and return its counts.
+
+    Raises:
+        TableNotFoundError: there is no Delta table to clone, or none to replace.
+        InvalidRequestError: the target exists.
+        UnsupportedError: the clone is a deep one, or its source is of another format.
+    """
+    name = resolve_name(spark, statement.source)
+    source = _source(spark, name, statement.state)
+    target = resolve_name(spark, statement.target)
+    request = CloneRequest(
+        shallow=statement.shallow,
+        replace=statement.replaces,
+        properties=statement.properties,
+        source_name=find_catalog_name(spark, name),
+    )
+    mode = CreateMode.of(
+        creates=statement.creates,
+        replaces=statement.replaces,
+        if_not_exists=statement.if_not_exists,
+    )
+    if target.path is None:
+        entry = None if is_connect(spark) else entry_name(spark, target.parts)
+        if entry is None:
+            raise not_on_connect("CLONE into a table of a catalog")
+        location = statement.location
+        done = clone_registered(spark, source, entry, request, mode=mode, location=location)
+    else:
+        done = _clone_to_path(spark, source, target.path, statement, request)
+    return clone_row(spark, source if done else None)
+
+
+def _clone_to_path(
+    spark: SparkSession,
+    source: Snapshot,
+    path: str,
+    statement: CloneStatement,
+    request: CloneRequest,
+) -> bool:
+    log = open_log(spark, path)
+    location = statement.location
+    if location is not None and not log.is_at(location):
+        raise InvalidRequestError(
+            "Two paths were provided as the CLONE target so it is ambiguous which to use. An "
+            f"external location for CLONE was provided at {location} at the same time as the path "
+            f"{path}.",
+            code=ErrorCode.CLONE_AMBIGUOUS_TARGET,
+            location=location,
+            path=path,
+        )
+    exists = log.exists()
+    if exists and statement.if_not_exists:
+        return False
+    if not exists and not statement.creates:
+        raise nothing_to_replace(f"delta.`{path}`")
+    clone_table(spark, source, log, request)
+    return True
+
+
+def _source(spark: SparkSession, name: TableName, state: TimeTravel | None) -> Snapshot:
+    try:
+        log = find_log(spark, name)
+    except TableNotFoundError as missing:
+        if (provider := find_other_format(spark, name)) is None:
+            raise
+        raise _unsupported_source(name, provider) from missing
+    if state is None:
+        return log.snapshot()
+    return find_snapshot(spark, log.root_uri, version=state.version, timestamp=state.timestamp)
+
+
+def _unsupported_source(name: TableName, provider: str) -> UnsupportedError:
+    converts = provider in _CONVERTED
+    way_out = f", or make it a Delta table where it is: CONVERT TO DELTA {name}" if converts else ""
+    return UnsupportedError(
+        f"Unsupported clone source {name}, whose format is {provider}: only Delta tables are "
+        f"cloned. Write its rows to a new table{way_out}.",
+        code=ErrorCode.CLONE_UNSUPPORTED_SOURCE,
+        name=str(name),
+        format=provider,
+    )
+
+
+def create_like(spark: SparkSession, statement: LikeStatement, *, text: str) -> DataFrame | None:
+    """Execute ``LIKE`` where the new table is a Delta table; None otherwise.
+
+    Raises:
+        pyspark.errors.ParseException: the text is wrong; says where.
+        TableNotFoundError: there is no Delta table at the source's path.
+        InvalidRequestError: the target exists, or the definition is no table's.
+    """
+    if statement.provider is not None and statement.provider.lower() != FORMAT:
+        return None
+    name = resolve_name(spark, statement.source)
+    location = find_location(spark, name)
+    if location is None and statement.provider is None:
+        return None
+    require_parsable(spark, text)
+    if location is not None:
+        source = require_table(spark, location, name).snapshot()
+        definition = definition_like(source, statement.properties)
+    else:
+        definition = _definition_of(spark, name, statement.properties)
+    target = resolve_name(spark, statement.target)
+    exists = CreateMode.CREATE_IF_NOT_EXISTS if statement.if_not_exists else CreateMode.CREATE
+    if target.path is not None:
+        create_table(spark, open_log(spark, target.path), definition, mode=exists)
+        return no_rows(spark)
+    entry = None if is_connect(spark) else entry_name(spark, target.parts)
+    if entry is None:
+        raise not_on_connect("CREATE TABLE ... LIKE")
+    table = NewTable(name=entry, location=statement.location, definition=definition)
+    define_registered(spark, table, mode=exists)
+    return no_rows(spark)
+
+
+def _definition_of(
+    spark: SparkSession, name: TableName, properties: Mapping[str, str]
+) -> TableDefinition:
+    """Return the definition of a table of another format: columns and partitioning."""
+    quoted = quote_name(name.parts)
+    columns = stored_columns(without_table_metadata(struct_as_nullable(spark.table(quoted).schema)))
+    listed = spark.catalog.listColumns(quoted)
+    return TableDefinition(
+        columns=columns,
+        partition_columns=tuple(column.name for column in listed if column.isPartition),
+        properties=properties,
+    )

@@ -1,0 +1,188 @@
+"""Views over Delta tables: definitions, CACHE TABLE AS, and temporary views as targets (M-31).
+
+A temporary view looks at its tables again each time it is used. A permanent view keeps its text,
+see `puredelta.statements.names.stored_views`.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, SparkSession
+
+from puredelta.commands.dml.spec import Star, Update, operation_name
+from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.catalog.catalog_entries import find_relation
+from puredelta.spark.catalog.relation_cache import (
+    cached_relations,
+    find_relations,
+    named_relations,
+)
+from puredelta.spark.catalog.table_views import ViewOrigin, find_view_origin, path_view, shown_view
+from puredelta.spark.jvm.catalog import ViewEntry
+from puredelta.spark.jvm.stored_text import define_view, view_query
+from puredelta.spark.session.names import display_name, parse_name
+from puredelta.spark.session.session import is_connect
+from puredelta.statements.names.query_tables import with_views
+from puredelta.statements.names.stored_views import with_stored_views
+from puredelta.statements.names.views import Again, TemporaryViews
+from puredelta.statements.parse.statement import (
+    MergeStatement,
+    RowStatement,
+    ViewLifetime,
+    ViewStatement,
+)
+from puredelta.statements.text.cursor import Cursor
+from puredelta.statements.text.table_name import TableName
+
+
+def create_view(spark: SparkSession, statement: ViewStatement, *, text: str) -> DataFrame | None:
+    """Execute the definition of a view over what Spark does not know; None for any other view.
+
+    That is a table at a path, a version of a table, the changes of one, or a view over these.
+    Tables of the catalog, as far as no version of them is chosen, are Spark's to find.
+
+    Raises:
+        TableNotFoundError: there is no table at a path, or no such version.
+        UnsupportedError: it would be one of a Spark Connect session (UNSUPPORTED_ON_CONNECT).
+        pyspark.errors.AnalysisException: Spark refuses the view.
+    """
+    if is_connect(spark):
+        with_views(spark, text, _NoNames())
+        return None
+    if statement.lifetime is ViewLifetime.PERMANENT:
+        return _create_stored(spark, text)
+    names = _TablesOfView(is_global=statement.lifetime is ViewLifetime.GLOBAL)
+    named = with_views(spark, with_stored_views(spark, text, names), names)
+    if not names.is_used:
+        return None
+    with cached_relations(spark, named_relations(spark, named)):
+        return spark.sql(named)
+
+
+def _create_stored(spark: SparkSession, text: str) -> DataFrame:
+    """Let Spark keep the text as it is, and take the columns of what it means now."""
+    query = view_query(spark, text)
+    _require_no_cycle(spark, text, query)
+    with TemporaryViews() as shown:
+        named = with_views(spark, with_stored_views(spark, query, shown), shown)
+        with cached_relations(spark, named_relations(spark, named)):
+            return define_view(spark, text, spark.sql(named))
+
+
+def _require_no_cycle(spark: SparkSession, text: str, query: str) -> None:
+    """Refuse a view that would show itself; Spark does not see it below rows of ours."""
+    below = {(view.database, view.name) for view in find_relations(
+        spark, named_relations(spark, query)).views}  # fmt: skip
+    head = Cursor(text[: len(text) - len(query)] if text.endswith(query) else text)
+    while not (head.is_done or head.accept("VIEW")):
+        head.skip()
+    head.accept("IF", "NOT", "EXISTS")
+    name = None if head.is_done else find_relation(spark, head.name())
+    if isinstance(name, ViewEntry) and (name.database, name.name) in below:
+        raise InvalidRequestError(
+            f"Recursive view {name.database}.{name.name} detected: its query shows itself.",
+            code=ErrorCode.OPERATION_NOT_ALLOWED,
+            view=name.name,
+        )
+
+
+class _NoNames:
+    """Refuses tables: over Connect a view would show for ever the files of now."""
+
+    def add(self, rows: DataFrame, again: Again | None = None) -> str:
+        del rows, again
+        raise UnsupportedError(
+            "A view over delta.`/path`, a version or changes of a table, and CACHE TABLE of such a "
+            "query, need a classic session. Name the path in each query, or give the rows that "
+            "are there now a name: df.createOrReplaceTempView(name).",
+            code=ErrorCode.UNSUPPORTED_ON_CONNECT,
+        )
+
+
+class _TablesOfView:
+    """Gives tables names that last as long as the view that names them."""
+
+    def __init__(self, *, is_global: bool) -> None:
+        self._is_global = is_global
+        self.is_used = False
+
+    def add(self, rows: DataFrame, again: Again | None = None) -> str:
+        """Return the name of a view of these rows."""
+        self.is_used = True
+        if again is None:
+            return path_view(rows, is_global=self._is_global)
+        return shown_view(again.key, rows, again.rows, is_global=self._is_global)
+
+
+def find_view(spark: SparkSession, target: TableName) -> ViewOrigin | None:
+    """Return what the target shows if it is a temporary view over one of our tables."""
+    if len(target.parts) != 1:
+        return None
+    return find_view_origin(spark, target.parts[0])
+
+
+def require_whole_table(
+    view: ViewOrigin, name: TableName, statement: RowStatement, *, log: TableLog
+) -> None:
+    """Refuse a view that is not the table: what it does not show could be lost.
+
+    A MERGE cannot assign a field inside a column through a view either, as in delta-spark.
+
+    Raises:
+        UnsupportedError: the view filters, computes, renames or leaves out columns.
+        InvalidRequestError: the view shows a version that was asked for, by number or time
+            (DELTA_FAILED_SCAN_WITH_HISTORICAL_VERSION), or a MERGE assigns a field
+            (DELTA_MERGE_UNEXPECTED_ASSIGNMENT_KEY).
+    """
+    operation = "MERGE" if isinstance(statement, MergeStatement) else operation_name(statement.spec)
+    if view.table.is_time_travel:
+        raise InvalidRequestError(
+            "Expect a full scan of the latest version of the Delta source, but found a historical "
+            f"scan of version {view.table.version}: the view {name} shows a version that was asked "
+            f"for. Name the table itself: delta.`{view.root_uri}`.",
+            code=ErrorCode.FAILED_SCAN_WITH_HISTORICAL_VERSION,
+            historical_version=view.table.version,
+            view=str(name),
+        )
+    config = log.snapshot().config
+    table = config.schema
+    as_it_is = view.is_plain and view.columns == table.names
+    if config.generated_columns and not as_it_is and operation != "DELETE":  # M-31
+        raise InvalidRequestError(
+            f"{operation} command on a temp view referring to a Delta table that contains "
+            f"generated columns is not supported. Please run the {operation} command on the Delta "
+            f"table directly: delta.`{view.root_uri}`.",
+            code=ErrorCode.OPERATION_ON_TEMP_VIEW_WITH_GENERATED_COLS,
+            operation=operation,
+        )
+    if not view.is_plain or set(view.columns) != set(table.names):
+        raise UnsupportedError(
+            f"{operation} of the view {name} is not possible: a view may be a target only if it "
+            "shows every column of a table under its own name and nothing else. Name the table "
+            f"itself: delta.`{view.root_uri}`.",
+            code=ErrorCode.OPERATION_NOT_ALLOWED,
+            view=str(name),
+        )
+    if isinstance(statement, MergeStatement):
+        _require_whole_columns(name, statement)
+
+
+def _require_whole_columns(name: TableName, statement: MergeStatement) -> None:
+    qualifier = statement.target.alias or name.parts[-1]
+    for clause in statement.spec.clauses:
+        if isinstance(clause.action, Update) and clause.action.assignments is not Star.STAR:
+            for assignment in clause.action.assignments:
+                _require_whole_column(assignment.column, qualifier)
+
+
+def _require_whole_column(column: str, qualifier: str) -> None:
+    parts = parse_name(column)
+    if len(parts) > 1 and parts[0].lower() == qualifier.lower():
+        parts = parts[1:]
+    if len(parts) > 1:
+        raise InvalidRequestError(
+            f"Unexpected assignment key: {display_name(parts)}. Through a view only whole columns "
+            "can be assigned; name the table itself to assign a field.",
+            code=ErrorCode.MERGE_UNEXPECTED_ASSIGNMENT_KEY,
+            key=display_name(parts),
+        )

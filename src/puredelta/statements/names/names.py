@@ -1,0 +1,193 @@
+"""Tables as statements name them: resolved to names, to places, and to tables that are there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import islice
+
+from pyspark.sql import SparkSession
+
+from puredelta.errors import ErrorCode, TableNotFoundError
+from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.catalog.catalog_entries import entry_name, find_table, is_taken
+from puredelta.spark.jvm.catalog import StoredEntry, read_entry
+from puredelta.spark.session.names import FORMAT, quote_name
+from puredelta.spark.session.session import is_connect
+from puredelta.spark.session.storage import open_log
+from puredelta.statements.text.cursor import SqlSyntaxError
+from puredelta.statements.text.table_name import (
+    ComputedName,
+    QuotedPath,
+    TableArgument,
+    TableName,
+    TableReference,
+    parse_table_name,
+)
+
+_PATH_PARTS = 2
+"""Of ``format.`path` ``."""
+_LOOKED_AT = 100
+"""Files of a directory that is no table, to see what it is."""
+
+
+def resolve_name(spark: SparkSession, reference: TableReference) -> TableName:
+    """Return the name; ``IDENTIFIER(...)`` is computed by Spark.
+
+    Raises:
+        SqlSyntaxError: what was computed is no name, or NULL.
+        pyspark.errors.PySparkException: it cannot be computed.
+    """
+    if not isinstance(reference, ComputedName):
+        return reference
+    [row] = spark.sql(f"SELECT string({reference.expression}) AS name").collect()
+    return parse_table_name(row["name"] or "")
+
+
+def find_location(spark: SparkSession, name: TableName) -> str | None:
+    """Return where a Delta table is: its path, or what the session catalog says.
+
+    None if the name stands for something else.
+    """
+    if name.path is not None:
+        return name.path
+    table = find_table(spark, name.parts)
+    return None if table is None else table.location
+
+
+def find_catalog_name(spark: SparkSession, name: TableName) -> str | None:
+    """Return the whole name of a Delta table in the session catalog, None for a path."""
+    table = None if name.path is not None else find_table(spark, name.parts)
+    return None if table is None else table.full_name
+
+
+def find_other_table(spark: SparkSession, name: TableName) -> StoredEntry | None:
+    """Return a table of the session catalog that is neither a Delta table nor a view, if any."""
+    if name.path is not None or is_connect(spark):
+        return None
+    entry = entry_name(spark, name.parts)
+    if entry is None or not is_taken(spark, entry):
+        return None
+    found = read_entry(spark, entry.database, entry.name)
+    return None if found.is_view or (found.provider or "").lower() == FORMAT else found
+
+
+def find_other_format(spark: SparkSession, name: TableName) -> str | None:
+    """Return the format of what a name stands for if that is not Delta, in lower case.
+
+    That is a table of the session catalog, or ``parquet.`/path` `` and its like. None for a view,
+    for a name of nothing, and for a table that says no format.
+    """
+    if (entry := find_other_table(spark, name)) is not None:
+        return (entry.provider or "").lower() or None
+    is_of_path = name.path is None and len(name.parts) == _PATH_PARTS and "/" in name.parts[1]
+    provider = name.parts[0].lower() if is_of_path else FORMAT
+    return None if provider == FORMAT else provider
+
+
+def find_name(text: str) -> TableName | None:
+    """Return a name as Spark would read it; None if it is none.
+
+    >>> find_name("delta.`/data/events`").path
+    '/data/events'
+    """
+    try:
+        return parse_table_name(text)
+    except SqlSyntaxError:
+        return None  # Spark says what is wrong with it
+
+
+def open_table(spark: SparkSession, table: TableArgument) -> TableLog:
+    """Return the log of the table that a statement of Delta's own names; errors as `find_log`."""
+    if isinstance(table, QuotedPath):
+        return require_table(spark, table.path, table.path)
+    return find_log(spark, resolve_name(spark, table))
+
+
+def find_log(spark: SparkSession, name: TableName) -> TableLog:
+    """Return the log of the Delta table of a name.
+
+    Raises:
+        TableNotFoundError: there is no table of the name (TABLE_OR_VIEW_NOT_FOUND), or it is
+            no Delta table (DELTA_MISSING_DELTA_TABLE).
+    """
+    location = find_location(spark, name)
+    if location is None and not is_known(spark, name):
+        raise not_found(name)
+    return require_table(spark, location, name)
+
+
+def is_known(spark: SparkSession, name: TableName) -> bool:
+    """Tell whether there is a table or a view of the name."""
+    return spark.catalog.tableExists(quote_name(name.parts))
+
+
+def not_found(name: TableName) -> TableNotFoundError:
+    """Return the error for a name that stands for nothing."""
+    hint = " The path in it must be absolute." if _is_relative_path(name) else ""
+    return TableNotFoundError(
+        f"The table or view {name} cannot be found. Verify the spelling and correctness of the "
+        f"schema and catalog.{hint}",
+        code=ErrorCode.TABLE_OR_VIEW_NOT_FOUND,
+        table=str(name),
+    )
+
+
+def require_target(name: TableName) -> None:
+    """Refuse a target that is a path and certainly no Delta table; Spark would blame another name.
+
+    Raises:
+        TableNotFoundError: it is ``parquet.`/path` ``, or ``delta.`path` `` that is not absolute.
+    """
+    if _is_relative_path(name):
+        raise not_found(name)
+    if len(name.parts) == _PATH_PARTS and name.parts[0].lower() == "parquet":
+        raise TableNotFoundError(
+            f"{name} is not a Delta table, which the statement needs. Convert it first: CONVERT TO "
+            f"DELTA {name}.",
+            code=ErrorCode.MISSING_DELTA_TABLE,
+            table=str(name),
+        )
+
+
+def _is_relative_path(name: TableName) -> bool:
+    """Tell whether a name looks like ``delta.`data/events` ``, which no session resolves."""
+    parts = name.parts
+    is_of_path = len(parts) == _PATH_PARTS and parts[0].lower() == FORMAT
+    return is_of_path and name.path is None and "/" in parts[1]
+
+
+def require_table(
+    spark: SparkSession,
+    location: str | None,
+    name: object,
+    *,
+    storage_options: Mapping[str, object] | None = None,
+) -> TableLog:
+    """Return the log of the table at a location; ``name`` is what the statement calls it.
+
+    Raises:
+        TableNotFoundError: there is no Delta table (DELTA_MISSING_DELTA_TABLE).
+    """
+    log = open_log(spark, location, storage_options=storage_options) if location else None
+    if log is None or not log.exists():
+        raise missing_table(log, name)
+    return log
+
+
+def missing_table(log: TableLog | None, name: object) -> TableNotFoundError:
+    """Return the error for a name, or for a place in a store, where no Delta table is."""
+    hint = "" if log is None else _parquet_hint(log)
+    return TableNotFoundError(
+        f"{name} is not a Delta table.{hint}",
+        code=ErrorCode.MISSING_DELTA_TABLE,
+        table=str(name),
+    )
+
+
+def _parquet_hint(log: TableLog) -> str:
+    """Return what to do with a directory of Parquet files, as far as a glance shows some."""
+    files = islice(log.store.walk(""), _LOOKED_AT)
+    if not any(file.name.endswith(".parquet") for file in files):
+        return ""
+    root = log.root_uri.removeprefix("file:")
+    return f" It holds Parquet files: DeltaTable.convertToDelta(spark, 'parquet.`{root}`')."

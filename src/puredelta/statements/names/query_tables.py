@@ -1,0 +1,467 @@
+"""Delta tables inside a query: versions, ``table_changes`` and subqueries.
+
+A bound of an integer type is a version, text or a timestamp is a time. The arguments are
+expressions without columns; Spark computes them.
+
+Expressions are resolved one by one, without the statement around them. So the common table
+expressions of the statement go into each subquery, and ``delta.`/path` `` there becomes a
+view, as in the source of a MERGE.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property, partial
+from typing import Any, TypeAlias
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+from pyspark.sql.types import StringType
+from typing_extensions import assert_never
+
+from puredelta.commands.changes import read_changes
+from puredelta.commands.dml.spec import (
+    Assignment,
+    Assignments,
+    Clause,
+    Delete,
+    DeleteSpec,
+    Expression,
+    Insert,
+    Matched,
+    MergeSpec,
+    NotMatched,
+    NotMatchedBySource,
+    RowSpec,
+    Star,
+    Update,
+    UpdateSpec,
+)
+from puredelta.commands.read_table import TimestampArgument, read_named
+from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.schema.sql_lexer import TokenKind, keywords, tokenize, unquoted
+from puredelta.spark.session.delta_conf import REFUSED_BY_PATHS_WITH_VERSIONS
+from puredelta.spark.session.names import quote_name
+from puredelta.spark.session.session import is_connect, settings_of
+from puredelta.spark.session.storage import open_log
+from puredelta.statements.names.names import find_location, find_log, require_table
+from puredelta.statements.names.views import RowNames, TemporaryViews
+from puredelta.statements.text.cursor import Cursor, is_identifier, replaced
+from puredelta.statements.text.expression_text import read_expression
+from puredelta.statements.text.relation_text import RelationText, find_alias_place, read_relations
+from puredelta.statements.text.table_name import (
+    TableName,
+    TimeTravel,
+    accept_time_travel_of_query,
+    parse_table_name,
+    sees_time_travel,
+    split_time_travel,
+)
+
+_BY_NAME = "TABLE_CHANGES"
+_BY_PATH = "TABLE_CHANGES_BY_PATH"
+_CALL = re.compile(r"\btable_changes(?:_by_path)?\s*\(", re.IGNORECASE)
+_ARGUMENTS = (2, 3)
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
+_SUPPORTED = "IntegerType, LongType, StringType, TimestampType"
+
+
+def may_call(text: str) -> bool:
+    """Tell from a glance whether one of our functions could be called in a text."""
+    return _CALL.search(text) is not None
+
+
+def accept_changes(
+    spark: SparkSession, cursor: Cursor, namespace: Sequence[str] = ()
+) -> DataFrame | None:
+    """Step over a call on a Delta table and return its rows; None if none comes next.
+
+    ``namespace`` is where a name of one part belongs, if that is not the session's.
+
+    The log is read and checked here; no job runs on the table's data.
+
+    Raises:
+        InvalidRequestError: the arguments are wrong; errors of the feed as `read_changes`.
+        TableNotFoundError: there is no table at the path or of the name.
+        pyspark.errors.PySparkException: Spark cannot compute an argument.
+    """
+    token = cursor.peek()
+    bracket = cursor.peek(1)
+    if token is None or token.kind is not TokenKind.WORD or bracket is None:
+        return None
+    function = token.text.upper()
+    if function not in {_BY_NAME, _BY_PATH} or not bracket.means("("):
+        return None
+    before = cursor.peek(-1) if cursor.position else None
+    if before is not None and before.means("."):  # a function of some schema
+        return None
+    cursor.skip()
+    arguments = _arguments(cursor.group())
+    if len(arguments) not in _ARGUMENTS:
+        raise _wrong_number(function, arguments)
+    return _change_rows(spark, _log(spark, function, arguments[0], namespace), arguments)
+
+
+def _arguments(text: str) -> list[str]:
+    """Split at the commas outside of all brackets."""
+    cursor = Cursor(text)
+    if cursor.is_done:
+        return []
+    return cursor.items(lambda at: read_expression(at, lambda rest: rest.sees(",")))
+
+
+def _log(spark: SparkSession, function: str, argument: str, namespace: Sequence[str]) -> TableLog:
+    """Return the log of the table that the first argument names."""
+    kind, name = _value(spark, argument)
+    if not isinstance(kind, T.StringType) or name is None:
+        raise _unsupported(kind, "table name", "StringType literal")
+    if function == _BY_PATH:
+        return require_table(spark, str(name), f"`{name}`")
+    named = parse_table_name(str(name))
+    if named.path is not None:
+        return require_table(spark, named.path, f"`{named.path}`")
+    if is_connect(spark):
+        raise UnsupportedError(
+            f"{function.lower()} of {named} needs a classic session: a Spark Connect client has no "
+            "access to the session catalog. Name the path, delta.`/path`.",
+            code=ErrorCode.UNSUPPORTED_ON_CONNECT,
+        )
+    return find_log(spark, named.seen_from(namespace))
+
+
+def _change_rows(spark: SparkSession, log: TableLog, arguments: Sequence[str]) -> DataFrame:
+    bounds: dict[str, Any] = {}
+    for which, argument in zip(("starting", "ending"), arguments[1:], strict=False):
+        bounds |= _bound(spark, which, argument)
+    return read_changes(spark, log, **bounds)
+
+
+def _bound(spark: SparkSession, which: str, argument: str) -> Mapping[str, int | TimestampArgument]:
+    """Return a version or a time under its name in `read_changes`."""
+    kind, value = _value(spark, argument)
+    if value is None:
+        raise InvalidRequestError(
+            "CDC read start/end parameters cannot be null. Please provide a valid version or "
+            "timestamp.",
+            code=ErrorCode.CDC_READ_NULL_RANGE_BOUNDARY,
+            argument=argument,
+        )
+    match kind:
+        case T.IntegerType() | T.LongType():
+            return {f"{which}_version": value}
+        case T.StringType():
+            return {f"{which}_timestamp": value}
+        case T.TimestampType():
+            return {f"{which}_timestamp": _EPOCH + dt.timedelta(microseconds=value)}
+        case _:
+            raise _unsupported(kind, f"{which} option", _SUPPORTED)
+
+
+def _value(spark: SparkSession, expression: str) -> tuple[T.DataType, Any]:
+    """Return an expression's type and value; a timestamp as microseconds since 1970."""
+    rows = spark.sql(f"SELECT ({expression}) AS value")
+    kind = rows.schema["value"].dataType
+    if isinstance(kind, T.TimestampType):
+        rows = rows.select(F.unix_micros("value").alias("value"))
+    [row] = rows.collect()
+    return kind, row["value"]
+
+
+def _unsupported(kind: T.DataType, words: str, supported: str) -> InvalidRequestError:
+    return InvalidRequestError(
+        f"Unsupported expression type({type(kind).__name__}) for {words}. The supported types are "
+        f"[{supported}].",
+        code=ErrorCode.UNSUPPORTED_EXPRESSION,
+        expType=type(kind).__name__,
+        causedBy=words,
+    )
+
+
+def _wrong_number(function: str, arguments: Sequence[str]) -> InvalidRequestError:
+    return InvalidRequestError(
+        f"The `{function.lower()}` requires [2, 3] parameters but the actual number is "
+        f"{len(arguments)}: the table, the first version or moment, and perhaps the last.",
+        code=ErrorCode.WRONG_NUM_ARGS,
+        functionName=function.lower(),
+        actualNum=len(arguments),
+    )
+
+
+_Part: TypeAlias = tuple[int, int, str]
+"""Start, end and new text of a part of a text."""
+_PATH = re.compile(r"\bdelta[`\"]?\s*\.\s*[`\"]", re.IGNORECASE)
+_FORMAT = re.compile(r"\bdelta\b", re.IGNORECASE)
+_AS_OF = re.compile(r"\bAS\s+OF\b", re.IGNORECASE)
+_PATH_LENGTHS = (3, 5)
+"""Tokens of ``delta.`/path` `` without and with the session catalog before it."""
+_QUERIES = keywords("SELECT WITH FROM VALUES TABLE INSERT (")
+_EXPLAIN = keywords("EXPLAIN EXTENDED FORMATTED COST CODEGEN LOGICAL")
+
+
+def may_query_tables(text: str) -> bool:
+    """Tell from a glance whether a query could name a table by its path or a version of one, or
+    call ``table_changes``; also a query that is inserted or makes a table.
+
+    The definition of a view is none: it outlives what the name stands for (see
+    `puredelta.statements.execute.views`).
+    """
+    if not may_need_names(text):
+        return False
+    cursor = Cursor(text)
+    if cursor.sees("EXPLAIN"):
+        while cursor.word in _EXPLAIN:
+            cursor.skip()
+    return cursor.word in _QUERIES or cursor.sees("CREATE", "TABLE")
+
+
+def may_name_path(text: str) -> bool:
+    """Tell from a glance whether a text could name a table by its path."""
+    return _PATH.search(text) is not None
+
+
+def may_need_names(text: str) -> bool:
+    """Tell from a glance whether a text could name what Spark cannot resolve: a table by its path,
+    a version of one, or its changes.
+    """
+    return may_name_path(text) or _AS_OF.search(text) is not None or may_call(text)
+
+
+def with_views(
+    spark: SparkSession,
+    text: str,
+    names: RowNames,
+    *,
+    namespace: Sequence[str] = (),
+    columns: frozenset[str] | None = None,
+    targets: Sequence[_Part] = (),
+) -> str:
+    """Return a query with another name wherever the text names a Delta table by its path, or a
+    version of one in the catalog.
+
+    ``VERSION AS OF`` and ``TIMESTAMP AS OF`` after the name choose the version. A path is a table
+    only where a relation can be, and before a column (``delta.`/path`.id``) the name of one; a
+    call of ``table_changes`` on such a table is replaced, too. ``targets`` are parts of the text
+    with their own names: start, end, name. ``namespace`` is where a table of one part belongs whose
+    changes are asked for, if that is not the session's. ``columns`` are all that a query can need,
+    see `puredelta.statements.names.named_columns`. Runs no job.
+
+    Raises:
+        TableNotFoundError: there is no table at a path, or no such version.
+        InvalidRequestError: the time travel, or a call of ``table_changes``, is wrong.
+    """
+    if _FORMAT.search(text) is None and _AS_OF.search(text) is None and not may_call(text):
+        return replaced(text, targets)
+    read = cache(partial(_read, spark, columns))  # the same version is read once, with one name
+    renaming = _Renaming(spark=spark, names=names, namespace=namespace, read=read)
+    return replaced(text, renaming.parts(text, targets))
+
+
+@dataclass(slots=True, kw_only=True)
+class _Renaming:
+    """The tables, calls and names before columns of one text, as they get other names."""
+
+    spark: SparkSession
+    names: RowNames
+    namespace: Sequence[str]
+    read: Callable[[str, TimeTravel | None], DataFrame]
+    named: dict[str, str] = field(default_factory=dict)
+    """The other names of paths."""
+
+    def parts(self, text: str, targets: Sequence[_Part]) -> list[_Part]:
+        """Return where something in the text gets another name, and that name."""
+        cursor = Cursor(text)
+        places = read_relations(tokenize(text))
+        stated = {target[0]: target for target in targets}
+        found: list[_Part] = []
+        while not cursor.is_done:
+            position = cursor.position
+            if (target := stated.get(cursor.start)) is not None:
+                found.append(target)
+                while cursor.start < target[1]:
+                    cursor.skip()
+            elif position in places.starts:
+                found += self._relation(cursor)
+            if cursor.position == position:
+                cursor.skip()
+        if self.named:
+            found = sorted([*found, *_qualifiers(text, places, self.named)])
+        return found
+
+    def _relation(self, cursor: Cursor) -> Iterator[_Part]:
+        """Step over a relation if it is one of ours."""
+        start, alias = cursor.start, None
+        path = _accept_path(cursor)
+        if path is not None:
+            rows: DataFrame | None = self.read(path, accept_time_travel_of_query(cursor))
+        elif (name := _travelled_name(cursor)) is not None and (
+            location := find_location(self.spark, name)
+        ) is not None:
+            cursor.skip(2 * len(name.parts) - 1)
+            rows = self.read(location, accept_time_travel_of_query(cursor))
+            alias = quote_name(name.parts[-1:])
+        else:
+            rows = accept_changes(self.spark, cursor, self.namespace)
+        if rows is None:
+            return
+        other = self.names.add(rows)
+        if path is not None:
+            self.named.setdefault(path, other)
+        yield start, cursor.end, other
+        if alias is not None and (place := find_alias_place(cursor)) is not None:
+            yield place, place, f" AS {alias}"
+
+
+def _qualifiers(text: str, places: RelationText, named: Mapping[str, str]) -> Iterator[_Part]:
+    """Yield where a path of a relation is the name of that relation: ``delta.`/path`.id``."""
+    cursor = Cursor(text)
+    while not cursor.is_done:
+        position, start = cursor.position, cursor.start
+        before = cursor.peek(-1) if position else None
+        path = None
+        if position not in places.starts and (before is None or not before.means(".")):
+            path = _accept_path(cursor)
+        if path is None:
+            cursor.skip()
+        elif path in named and (cursor.sees(".") or position in places.in_hints):
+            yield start, cursor.end, named[path]
+
+
+def _read(
+    spark: SparkSession, columns: frozenset[str] | None, path: str, travel: TimeTravel | None
+) -> DataFrame:
+    if travel is None:
+        root, in_path = split_time_travel(path)
+        # A table whose directory has such a name stands for itself.
+        if in_path is None or open_log(spark, path).exists():
+            return read_named(spark, path, columns)
+        REFUSED_BY_PATHS_WITH_VERSIONS.require_defaults(settings_of(spark))
+        return read_named(
+            spark, root, columns, version=in_path.version, timestamp=in_path.timestamp
+        )
+    time = travel.timestamp
+    if time is not None:
+        given = spark.sql(f"SELECT ({time}) AS time")
+        if not isinstance(given.schema["time"].dataType, StringType):
+            given = given.selectExpr("string(timestamp(time)) AS time")
+        [row] = given.collect()
+        time = str(row["time"])
+    return read_named(spark, path, columns, version=travel.version, timestamp=time)
+
+
+def _accept_path(cursor: Cursor) -> str | None:
+    """Step over ``delta.`/path` ``, the session catalog before it or not, and return the path."""
+    for length in _PATH_LENGTHS:
+        tokens = [cursor.peek(ahead) for ahead in range(length)]
+        parts = [token for token in tokens[::2] if token is not None and is_identifier(token)]
+        dots = [token for token in tokens[1::2] if token is not None and token.means(".")]
+        if len(parts) + len(dots) < length:
+            return None
+        path = TableName(tuple(map(unquoted, parts))).path
+        if path is not None:
+            cursor.skip(length)
+            return path
+    return None
+
+
+def _travelled_name(cursor: Cursor) -> TableName | None:
+    """Return the name of a table if it comes next, whole, and time travel follows it.
+
+    Without time travel Spark itself resolves the names of the catalog.
+    """
+    before = cursor.peek(-1) if cursor.position else None
+    if before is not None and before.means("."):
+        return None
+    length = cursor.name_length()
+    tokens = [cursor.peek(n) for n in range(0, length, 2)]
+    names = [token for token in tokens if token is not None and is_identifier(token)]
+    if len(names) < len(tokens) or not sees_time_travel(cursor, length):
+        return None
+    return TableName(tuple(map(unquoted, names)))
+
+
+_QUERY_WORDS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE")
+
+
+class Subqueries:
+    """Rewrites the subqueries of one statement; runs no job.
+
+    ``ctes`` are the statement's common table expressions.
+    """
+
+    def __init__(self, spark: SparkSession, ctes: str, views: TemporaryViews) -> None:
+        self._spark = spark
+        self._written_ctes = ctes
+        self._views = views
+
+    def in_rows(self, spec: RowSpec) -> RowSpec:
+        """Return an UPDATE or a DELETE whose subqueries stand alone."""
+        condition = self._condition(spec.condition)
+        if isinstance(spec, DeleteSpec):
+            return DeleteSpec(condition=condition)
+        return UpdateSpec(assignments=self._assignments(spec.assignments), condition=condition)
+
+    def in_merge(self, spec: MergeSpec) -> MergeSpec:
+        """Return a MERGE whose subqueries stand alone."""
+        clauses = tuple(self._clause(clause) for clause in spec.clauses)
+        return replace(spec, on=self.alone(spec.on), clauses=clauses)
+
+    def _clause(self, clause: Clause) -> Clause:
+        condition = self._condition(clause.condition)
+        match clause:
+            case Matched():
+                return Matched(self._change(clause.action), condition)
+            case NotMatchedBySource():
+                return NotMatchedBySource(self._change(clause.action), condition)
+            case NotMatched():
+                return NotMatched(Insert(self._assigned(clause.action.assignments)), condition)
+            case _:
+                assert_never(clause)
+
+    def _change(self, action: Update | Delete) -> Update | Delete:
+        return action if isinstance(action, Delete) else Update(self._assigned(action.assignments))
+
+    def _assigned(self, assignments: Assignments) -> Assignments:
+        return assignments if assignments is Star.STAR else self._assignments(assignments)
+
+    def _condition(self, condition: Expression | None) -> Expression | None:
+        return None if condition is None else self.alone(condition)
+
+    def _assignments(self, assignments: tuple[Assignment, ...]) -> tuple[Assignment, ...]:
+        return tuple(Assignment(a.column, self.alone(a.value)) for a in assignments)
+
+    @cached_property
+    def _ctes(self) -> str:
+        return with_views(self._spark, self._written_ctes, self._views)
+
+    def alone(self, expression: Expression) -> Expression:
+        """Return an expression with its outermost subqueries rewritten; other text stays."""
+        if not isinstance(expression, str):
+            return expression
+        return replaced(expression, self._subqueries(expression))
+
+    def _subqueries(self, expression: str) -> Iterator[tuple[int, int, str]]:
+        cursor = Cursor(expression)
+        while not cursor.is_done:
+            start = cursor.start
+            if any(cursor.sees("(", word) for word in _QUERY_WORDS):
+                query = with_views(self._spark, cursor.group(), self._views)
+                yield start, cursor.end, f"({joined(self._ctes, query)})"
+            else:
+                cursor.skip()
+
+
+def joined(ctes: str, query: str) -> str:
+    """Put common table expressions before a query, which may have its own.
+
+    >>> joined("WITH a AS (SELECT 1)", "WITH b AS (SELECT 2) SELECT * FROM a, b")
+    'WITH a AS (SELECT 1), b AS (SELECT 2) SELECT * FROM a, b'
+    """
+    cursor = Cursor(query)
+    if not ctes or not cursor.accept("WITH"):
+        return f"{ctes} {query}" if ctes else query
+    return f"{ctes},{query[cursor.end :]}"

@@ -1,0 +1,127 @@
+"""Views of the catalog whose text names a Delta table by its path, a version of one or its changes.
+
+Such a view is kept with the text that the user wrote, as delta-spark keeps it, so that either reads
+the views of the other. Spark alone cannot resolve it; so a statement that names the view gets its
+rows under another name. Classic sessions only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from functools import partial
+
+from pyspark.errors import ParseException
+from pyspark.sql import DataFrame, SparkSession
+
+from puredelta.spark.catalog.catalog_entries import find_relation
+from puredelta.spark.catalog.relation_cache import (
+    as_seen_from,
+    cached_relations,
+    find_relations,
+    named_relations,
+)
+from puredelta.spark.jvm.catalog import SESSION_CATALOG, ViewEntry
+from puredelta.spark.jvm.plans import RelationName
+from puredelta.spark.jvm.stored_text import RelationPlace, relation_places, view_rows
+from puredelta.spark.session.names import quote_name
+from puredelta.spark.session.session import is_connect
+from puredelta.statements.names.query_tables import may_need_names, with_views
+from puredelta.statements.names.views import Again, RowNames, TemporaryViews
+from puredelta.statements.text.cursor import Cursor, replaced
+from puredelta.statements.text.relation_text import find_alias_place
+
+
+def need_names(views: Sequence[ViewEntry]) -> bool:
+    """Tell whether Spark cannot resolve one of these views."""
+    return any(view.database and may_need_names(view.text) for view in views)
+
+
+def names_stored_view(spark: SparkSession, text: str) -> bool:
+    """Tell whether a statement names a view that Spark cannot resolve, or one over such a view."""
+    if is_connect(spark):
+        return False
+    return need_names(find_relations(spark, named_relations(spark, text)).views)
+
+
+def find_stored_view_rows(spark: SparkSession, name: RelationName) -> DataFrame | None:
+    """Return the rows of a view that Spark cannot resolve; None for everything else."""
+    view = _find_stored_view(spark, name)
+    return None if view is None else _rows(spark, view)
+
+
+def _find_stored_view(spark: SparkSession, name: RelationName) -> ViewEntry | None:
+    view = None if is_connect(spark) else find_relation(spark, name)
+    if not isinstance(view, ViewEntry) or not need_names(find_relations(spark, [name]).views):
+        return None
+    return view
+
+
+def with_stored_views(
+    spark: SparkSession, text: str, names: RowNames, *, targets: Collection[RelationName] = ()
+) -> str:
+    """Return a statement with another name wherever it names a view that Spark cannot resolve.
+
+    The name of a common table expression is none of a view, and ``targets`` of the statement stay
+    what they are. Text that Spark refuses stays.
+
+    Raises:
+        TableNotFoundError: a table or a version that a view shows is gone.
+        pyspark.errors.AnalysisException: Spark cannot resolve a view.
+    """
+    if not names_stored_view(spark, text):
+        return text
+    try:
+        found = relation_places(spark, text)
+    except ParseException:
+        return text
+    places = [place for place in found if place.name not in targets]
+    return replaced(text, _replacements(spark, text, places, names))
+
+
+def _replacements(
+    spark: SparkSession, text: str, places: Sequence[RelationPlace], names: RowNames
+) -> Iterator[tuple[int, int, str]]:
+    for place in places:
+        view = _find_stored_view(spark, place.name)
+        if view is None:
+            continue
+        named = (SESSION_CATALOG, view.database, view.name)
+        again = Again(quote_name(named), partial(_newest_rows, named))
+        yield from _renamed(text, place, names.add(_rows(spark, view), again))
+
+
+def _newest_rows(name: RelationName, spark: SparkSession) -> DataFrame:
+    """Return what a view of the catalog shows now, which may be another one by then."""
+    rows = find_stored_view_rows(spark, name)
+    return spark.table(quote_name(name)) if rows is None else rows
+
+
+def _qualified(spark: SparkSession, view: ViewEntry) -> str:
+    """Return the text of a view with whole names, which mean the same in every namespace."""
+
+    def whole_names() -> Iterator[tuple[int, int, str]]:
+        for place in relation_places(spark, view.text):
+            if len(place.name) == 1:
+                other = quote_name(as_seen_from(view.namespace, place.name))
+                yield from _renamed(view.text, place, other)
+
+    return replaced(view.text, whole_names())
+
+
+def _renamed(text: str, place: RelationPlace, other: str) -> Iterator[tuple[int, int, str]]:
+    """Yield the other name of a relation, and the alias that keeps the name it had."""
+    cursor = Cursor(text[place.start :])
+    cursor.skip(cursor.name_length())
+    yield place.start, place.start + cursor.end, other
+    if (alias := find_alias_place(cursor)) is not None:
+        at = place.start + alias
+        yield at, at, f" AS {quote_name(place.name[-1:])}"
+
+
+def _rows(spark: SparkSession, view: ViewEntry) -> DataFrame:
+    """Return what a view shows now; Spark resolves the rest of its text."""
+    with TemporaryViews() as shown:
+        text = with_stored_views(spark, _qualified(spark, view), shown)
+        text = with_views(spark, text, shown, namespace=view.namespace)
+        with cached_relations(spark, named_relations(spark, text)):
+            return view_rows(spark, view.database, view.name, text, shown.names)

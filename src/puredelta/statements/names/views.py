@@ -1,0 +1,115 @@
+"""Rows under a name that SQL text can use, for the length of one statement.
+
+Statements that a command executes get temporary views; a query that Spark executes gets
+``{name}`` fields, which work over Connect as well, where text is resolved when it runs.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from pyspark.sql import DataFrame, SparkSession
+from typing_extensions import Self
+
+from puredelta.spark.session.names import PREFIX, quote_name
+from puredelta.spark.session.session import is_connect
+
+
+class RowNames(Protocol):
+    """Gives rows names that SQL text can use."""
+
+    def add(self, rows: DataFrame, again: Again | None = None) -> str:
+        """Return the name of these rows.
+
+        ``again`` says how what outlives the statement gets newer ones.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """How rows are asked for again."""
+
+    key: str
+    """The same for the same rows."""
+    rows: Callable[[SparkSession], DataFrame]
+
+
+class TemporaryViews:
+    """Temporary views with names of their own, dropped on leaving the context."""
+
+    def __init__(self) -> None:
+        self._views: list[tuple[str, DataFrame]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for name, rows in self._views:
+            rows.sparkSession.catalog.dropTempView(name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all views."""
+        return tuple(name for name, _ in self._views)
+
+    def add(self, rows: DataFrame, again: Again | None = None) -> str:  # noqa: ARG002
+        """Return the name of a view of these rows; the same rows have one view."""
+        for name, known in self._views:
+            if known is rows:
+                return name
+        name = f"__puredelta_view_{uuid.uuid4().hex}"
+        rows.createTempView(name)
+        self._views.append((name, rows))
+        return name
+
+    def table(self, spark: SparkSession, parts: Sequence[str]) -> DataFrame:
+        """Return the rows of a table or view; over Connect one of these as what it is."""
+        for name, rows in self._views:
+            if (name,) == tuple(parts) and is_connect(spark):
+                return rows
+        return spark.table(quote_name(parts))
+
+    def query(self, spark: SparkSession, text: str) -> DataFrame:
+        """Return the rows of a query that may name these views.
+
+        Over Connect they are sent along as what they are: a view is the server's, and a
+        client could not say when the clock is read in it.
+        """
+        used = {name: rows for name, rows in self._views if name in text}
+        if not used or not is_connect(spark):
+            return spark.sql(text)
+        fields: dict[str, Any] = used
+        return spark.sql(_with_fields(text, used), **fields)
+
+
+class TemplateFields:
+    """Names for rows that become fields of a template, for ``spark.sql`` to fill."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, Any] = {}
+        """By name; the keyword arguments of ``spark.sql``."""
+
+    def add(self, rows: DataFrame, again: Again | None = None) -> str:  # noqa: ARG002
+        """Return the name of these rows, one for the same rows; it is no part of another's."""
+        for name, known in self.rows.items():
+            if known is rows:
+                return name
+        name = f"{PREFIX}rows_{len(self.rows)}_"
+        self.rows[name] = rows
+        return name
+
+    def template(self, text: str) -> str:
+        """Return text in which nothing but these names are fields."""
+        return _with_fields(text, self.rows)
+
+
+def _with_fields(text: str, names: Iterable[str]) -> str:
+    """Return text as a template in which nothing but these names are fields."""
+    escaped = text.replace("{", "{{").replace("}", "}}")
+    for name in names:
+        escaped = escaped.replace(name, f"{{{name}}}")
+    return escaped

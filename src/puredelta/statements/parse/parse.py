@@ -1,0 +1,148 @@
+"""Statement text into a `Statement`: the one entry to all of SQL.
+
+Reading needs no session. Text that is no statement on Delta tables is None; what begins as one
+and is wrong is a value as well (`Rejected`), because the table decides whose error it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TypeAlias
+
+from puredelta.statements.parse.alter import read_alter
+from puredelta.statements.parse.create import read_cache, read_create, read_insert
+from puredelta.statements.parse.maintenance import (
+    read_convert,
+    read_describe,
+    read_drop,
+    read_generate,
+    read_optimize,
+    read_reorg,
+    read_restore,
+    read_show,
+    read_truncate,
+    read_vacuum,
+)
+from puredelta.statements.parse.row_changes import read_delete, read_merge, read_update
+from puredelta.statements.parse.statement import (
+    Explained,
+    ExplainFormat,
+    ExplainStatement,
+    ReadStatement,
+    Rejected,
+    RowStatement,
+    SparkParsedStatement,
+    Statement,
+    read_or_reject,
+)
+from puredelta.statements.text.cursor import Cursor, SqlSyntaxError
+
+_Reader: TypeAlias = Callable[[Cursor], Statement | None]
+
+_FIRST_WORD = re.compile(r"\s*([A-Za-z]\w*)")
+_OF_SPARK: Mapping[str, _Reader] = {
+    "ALTER": read_alter,
+    "CACHE": read_cache,
+    "COMMENT": read_alter,
+    "CREATE": read_create,
+    "DELETE": read_delete,
+    "DESC": read_describe,
+    "DESCRIBE": read_describe,
+    "DROP": read_drop,
+    "FROM": read_insert,
+    "INSERT": read_insert,
+    "MERGE": read_merge,
+    "REPLACE": read_create,
+    "SHOW": read_show,
+    "TRUNCATE": read_truncate,
+    "UPDATE": read_update,
+}
+"""By the first word: statements that Spark has as well. Spark says what is wrong with them."""
+_OF_DELTA: Mapping[str, _Reader] = {
+    "CONVERT": read_convert,
+    "GENERATE": read_generate,
+    "OPTIMIZE": read_optimize,
+    "REORG": read_reorg,
+    "RESTORE": read_restore,
+    "VACUUM": read_vacuum,
+}
+"""By the first word: statements that Spark does not have, read from the second word on."""
+_FIRST_WORDS = frozenset({"EXPLAIN", "WITH", *_OF_SPARK, *_OF_DELTA})
+
+
+def parse(text: str) -> ReadStatement | None:
+    """Read a statement; None if the text does not begin as one on Delta tables.
+
+    Which tables are Delta tables is not known here. ``{name}`` fields and parameters may still
+    stand in the text, as far as what they stand for does not decide which statement it is.
+
+    >>> parse("/* nightly */ vacuum delta.`/data/events` dry run").dry_run
+    True
+    """
+    first = _FIRST_WORD.match(text)
+    if first is not None and first[1].upper() not in _FIRST_WORDS:
+        return None  # without a look at the rest, which may be long
+    cursor = Cursor(text)
+    if cursor.sees("EXPLAIN"):
+        return _read_explain(cursor)
+    try:
+        ctes = _skip_ctes(cursor)
+    except SqlSyntaxError:
+        return None
+    word = cursor.word
+    if word in _OF_DELTA:
+        if ctes:
+            return Rejected(error=Cursor(text).error(expected=word), known_to_spark=False)
+        cursor.skip()
+        return read_or_reject(cursor, _OF_DELTA[word], known_to_spark=False)
+    if word not in _OF_SPARK:
+        return None
+    try:
+        statement = _OF_SPARK[word](cursor)
+    except SqlSyntaxError as error:
+        return Rejected(error=error)
+    return _after_ctes(statement, ctes) if ctes else statement
+
+
+def _read_explain(cursor: Cursor) -> ExplainStatement | Rejected | None:
+    """Read ``EXPLAIN [format] statement``; None if that is a statement which Spark explains."""
+    cursor.expect("EXPLAIN")
+    chosen = ExplainFormat.SIMPLE
+    for form in ExplainFormat:
+        if form.value and cursor.accept(form.value):
+            chosen = form
+            break
+    text = cursor.text[cursor.start :]
+    statement = None if cursor.sees("EXPLAIN") else parse(text)
+    if isinstance(statement, Rejected):
+        return statement
+    if not isinstance(statement, Explained):
+        return None
+    return ExplainStatement(statement=statement, format=chosen, text=text)
+
+
+def _skip_ctes(cursor: Cursor) -> str:
+    """Step over ``WITH [RECURSIVE] name [(columns)] [MAX RECURSION LEVEL n] [AS] (query), ...``."""
+    start = cursor.position
+    if not cursor.accept("WITH"):
+        return ""
+    cursor.accept("RECURSIVE")
+    while True:
+        cursor.identifier()
+        while cursor.sees("(") or cursor.sees("AS") or cursor.sees("MAX"):
+            if cursor.sees("("):
+                cursor.group()
+            elif not cursor.accept("AS"):
+                cursor.expect("MAX", "RECURSION", "LEVEL")
+                cursor.skip()
+        if not cursor.accept(","):
+            return cursor.between(start)
+
+
+def _after_ctes(statement: Statement | None, ctes: str) -> Statement | None:
+    """Return a statement that common table expressions stand before; None where none may."""
+    if isinstance(statement, RowStatement):
+        return replace(statement, ctes=ctes)
+    return statement if isinstance(statement, SparkParsedStatement | Rejected) else None

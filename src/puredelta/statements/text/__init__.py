@@ -1,0 +1,1 @@
+"""Statement text: tokens, names, literals and expressions."""

@@ -1,0 +1,342 @@
+"""Builders of MERGE and OPTIMIZE, as in ``delta.tables``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypeAlias
+
+from pyspark.sql import Column, DataFrame, SparkSession
+
+from puredelta.commands.dml.execute import ChangeRequest
+from puredelta.commands.dml.spec import (
+    Clause,
+    Delete,
+    Insert,
+    Matched,
+    MergeSpec,
+    NotMatched,
+    NotMatchedBySource,
+    Star,
+    Update,
+    assignments,
+    optional_condition,
+)
+from puredelta.commands.optimize import OptimizeRequest, OptimizeSpec, run_optimize
+from puredelta.commands.restore import RestoreRequest
+from puredelta.commands.statement.report import Report, last_report
+from puredelta.commands.vacuum import VacuumRequest
+from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.session.pyspark_errors import methods_like_pyspark
+
+__all__ = [
+    "ColumnMapping",
+    "DeltaMergeBuilder",
+    "DeltaOptimizeBuilder",
+    "ExpressionOrColumn",
+    "PreparedChange",
+    "PreparedMaintenance",
+]
+
+
+ExpressionOrColumn: TypeAlias = str | Column
+ColumnMapping: TypeAlias = dict[str, str | Column] | dict[str, str] | dict[str, Column]
+
+
+@methods_like_pyspark
+class DeltaMergeBuilder:
+    """A MERGE in the making: every method returns a new builder, `execute` runs it.
+
+    Conditions and values are SQL text or Columns. Clauses of a kind are tried in the order
+    they were added; only the last may have no condition.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        log: TableLog,
+        spec: MergeSpec,
+        *,
+        target_rows: DataFrame,
+        source_rows: DataFrame,
+        since: int | None = None,
+    ) -> None:
+        self._spark = spark
+        self._log = log
+        self._spec = spec
+        self._target_rows = target_rows
+        self._source_rows = source_rows
+        self._since = since
+
+    def whenMatchedUpdate(
+        self, condition: ExpressionOrColumn | None = None, set: ColumnMapping | None = None
+    ) -> DeltaMergeBuilder:
+        """Update matched rows; ``set`` maps columns of the target to values.
+
+        An empty ``set`` without a condition adds nothing (M-11).
+        """
+        values = assignments(set, argument="'set' in whenMatchedUpdate")
+        when = optional_condition(condition)
+        return self if not values and when is None else self._with(Matched(Update(values), when))
+
+    def whenMatchedUpdateAll(
+        self, condition: ExpressionOrColumn | None = None
+    ) -> DeltaMergeBuilder:
+        """Update every column of matched rows with the source's column of the same name."""
+        return self._with(Matched(Update(Star.STAR), optional_condition(condition)))
+
+    def whenMatchedDelete(self, condition: ExpressionOrColumn | None = None) -> DeltaMergeBuilder:
+        """Delete matched rows."""
+        return self._with(Matched(Delete(), optional_condition(condition)))
+
+    def whenNotMatchedInsert(
+        self, condition: ExpressionOrColumn | None = None, values: ColumnMapping | None = None
+    ) -> DeltaMergeBuilder:
+        """Insert source rows without a match; columns that ``values`` leaves out are NULL."""
+        row = assignments(values, argument="'values' in whenNotMatchedInsert")
+        return self._with(NotMatched(Insert(row), optional_condition(condition)))
+
+    def whenNotMatchedInsertAll(
+        self, condition: ExpressionOrColumn | None = None
+    ) -> DeltaMergeBuilder:
+        """Insert source rows without a match, every column by name."""
+        return self._with(NotMatched(Insert(Star.STAR), optional_condition(condition)))
+
+    def whenNotMatchedBySourceUpdate(
+        self, condition: ExpressionOrColumn | None = None, set: ColumnMapping | None = None
+    ) -> DeltaMergeBuilder:
+        """Update target rows without a match; values may use the target's columns only."""
+        values = assignments(set, argument="'set' in whenNotMatchedBySourceUpdate")
+        when = optional_condition(condition)
+        if not values and when is None:
+            return self
+        return self._with(NotMatchedBySource(Update(values), when))
+
+    def whenNotMatchedBySourceDelete(
+        self, condition: ExpressionOrColumn | None = None
+    ) -> DeltaMergeBuilder:
+        """Delete target rows without a match."""
+        return self._with(NotMatchedBySource(Delete(), optional_condition(condition)))
+
+    def withSchemaEvolution(self) -> DeltaMergeBuilder:
+        """Let the table take on the source's new columns and fields."""
+        return self._replaced(replace(self._spec, evolve_schema=True))
+
+    def execute(self) -> DataFrame:
+        """Run the MERGE and return its counts.
+
+        Returns:
+            One row: ``num_affected_rows``, ``num_updated_rows``, ``num_deleted_rows``,
+            ``num_inserted_rows``. The frame has the attribute ``report``.
+
+        Raises:
+            InvalidRequestError: the statement is wrong, a row breaks a rule of the table, or
+                several source rows match one target row. The table is unchanged.
+            UnsupportedError: the table or the statement needs what is not implemented.
+            ConflictError: another writer changed what this MERGE read.
+        """
+        return self._request().execute()
+
+    def explain(self, mode: str = "plan") -> Report:
+        """Return what the MERGE will do, and why; nothing is written, no row is read.
+
+        ``"plan"`` runs no Spark job; ``"source"`` evaluates the source, so that its keys skip
+        files. See ``docs/explain.md``.
+
+        Raises:
+            InvalidRequestError: the statement is wrong, or there is no such mode.
+        """
+        return self._request().explain(mode)
+
+    def dry_run(self, *, check_new_rows: bool = True) -> Report:
+        """Return what the MERGE would do, with the counts that `execute` would have.
+
+        Rows and files are searched as `execute` does it, and nothing is changed. New rows are
+        computed, too, so that what the table refuses is refused now, unless ``check_new_rows`` is
+        false. Commits of others since the ``DeltaTable`` was made are listed, with the conflicts
+        that they would have been.
+
+        Raises what `execute` raises before it writes.
+        """
+        return self._request().dry_run(check_new_rows=check_new_rows)
+
+    def preview(self, limit: int = 20) -> DataFrame:
+        """Return up to ``limit`` changed rows before and after; nothing is changed.
+
+        The columns are the table's, ``_change_type`` (``insert``, ``update_preimage``,
+        ``update_postimage``, ``delete``) and ``_clause``, the number of the clause, from 1. An
+        updated row has two lines. The rows are held by the driver: mind the limit.
+
+        Raises what `execute` raises before it writes.
+        """
+        return self._request().preview(limit)
+
+    def _request(self) -> ChangeRequest:
+        return ChangeRequest(
+            spark=self._spark,
+            log=self._log,
+            spec=self._spec,
+            target_rows=self._target_rows,
+            source_rows=self._source_rows,
+            since=self._since,
+        )
+
+    def _with(self, clause: Clause) -> DeltaMergeBuilder:
+        return self._replaced(replace(self._spec, clauses=(*self._spec.clauses, clause)))
+
+    def _replaced(self, spec: MergeSpec) -> DeltaMergeBuilder:
+        return DeltaMergeBuilder(
+            self._spark,
+            self._log,
+            spec,
+            target_rows=self._target_rows,
+            source_rows=self._source_rows,
+            since=self._since,
+        )
+
+
+@methods_like_pyspark
+class DeltaOptimizeBuilder:
+    """An OPTIMIZE in the making: `where` returns a new builder, the others run it."""
+
+    def __init__(self, spark: SparkSession, log: TableLog, spec: OptimizeSpec) -> None:
+        self._spark = spark
+        self._log = log
+        self._spec = spec
+
+    def where(self, partitionFilter: str) -> DeltaOptimizeBuilder:
+        """Look at no partitions but those for which this SQL condition is true, too.
+
+        Raises:
+            TypeError: it is no text.
+        """
+        if not isinstance(partitionFilter, str):
+            raise TypeError(f"partitionFilter must be str. Found {type(partitionFilter)}")
+        predicates = (*self._spec.predicates, partitionFilter)
+        spec = replace(self._spec, predicates=predicates)
+        return DeltaOptimizeBuilder(self._spark, self._log, spec)
+
+    def explain(self, *cols: str) -> Report:
+        """Return which files would be rewritten, and why; nothing is read but the log.
+
+        ``cols`` are those of `executeZOrderBy`; without any it is about `executeCompaction`.
+        """
+        return self._asked(cols).explain()
+
+    def dry_run(self, *cols: str) -> Report:
+        """Return the same as the report of a dry run: the files are known before a row is read."""
+        return self._asked(cols).dry_run()
+
+    def _asked(self, cols: tuple[str, ...]) -> OptimizeRequest:
+        spec = replace(self._spec, z_order_by=cols)
+        return OptimizeRequest(spark=self._spark, log=self._log, spec=spec)
+
+    def executeCompaction(self) -> DataFrame:
+        """Bring small files together, and rewrite those that lost many rows.
+
+        Returns:
+            One row: ``path`` and ``metrics``, a struct of counts and sizes.
+
+        Raises:
+            InvalidRequestError: a filter is none on partition columns.
+            ConflictError: another writer deleted one of the files meanwhile.
+            UnsupportedError: the table needs what is not implemented.
+        """
+        return run_optimize(self._spark, self._log, self._spec)
+
+    def executeZOrderBy(self, *cols: str | list[str] | tuple[str, ...]) -> DataFrame:
+        """Order the rows of each partition along a Z-order curve over these columns.
+
+        Returns:
+            One row, as `executeCompaction`.
+
+        Raises:
+            TypeError: a column is no text.
+            InvalidRequestError: a column partitions the table, does not exist or gets no
+                statistics.
+
+        Examples:
+            >>> today = events.optimize().where("day = '2024-01-01'")  # doctest: +SKIP
+            >>> today.executeZOrderBy("user_id")  # doctest: +SKIP
+        """
+        names = cols[0] if len(cols) == 1 and isinstance(cols[0], list | tuple) else cols
+        columns: list[str] = []
+        for name in names:
+            if not isinstance(name, str):
+                raise TypeError(f"Z-order column must be str. Found {name} with type {type(name)}")
+            columns.append(name)
+        spec = replace(self._spec, z_order_by=tuple(columns))
+        return run_optimize(self._spark, self._log, spec)
+
+
+@methods_like_pyspark
+class PreparedChange:
+    """A statement that changes rows: `explain`, `dry_run`, `preview`, and at last `execute`.
+
+    Every call reads the newest version of the table.
+    """
+
+    def __init__(self, request: ChangeRequest) -> None:
+        self._request = request
+
+    def explain(self, mode: str = "plan") -> Report:
+        """Return what the statement will do, and why; nothing is written, no row is read.
+
+        ``"plan"`` runs no Spark job; ``"source"`` evaluates the source of a MERGE, so that its
+        keys skip files. See ``docs/explain.md``.
+
+        Raises:
+            InvalidRequestError: the statement is wrong, or there is no such mode.
+        """
+        return self._request.explain(mode)
+
+    def dry_run(self, *, check_new_rows: bool = True) -> Report:
+        """Return what the statement would do, with the counts that `execute` would have.
+
+        Rows and files are searched as `execute` does it, and nothing is changed. New rows are
+        computed, too, so that what the table refuses is refused now, unless ``check_new_rows`` is
+        false.
+
+        Raises what `execute` raises before it writes.
+        """
+        return self._request.dry_run(check_new_rows=check_new_rows)
+
+    def preview(self, limit: int = 20) -> DataFrame:
+        """Return up to ``limit`` changed rows before and after; nothing is changed.
+
+        The columns are the table's, ``_change_type`` (``insert``, ``update_preimage``,
+        ``update_postimage``, ``delete``) and ``_clause``, the number of the clause, from 1. An
+        updated row has two lines. The rows are held by the driver: mind the limit.
+
+        Raises what `execute` raises before it writes.
+        """
+        return self._request.preview(limit)
+
+    def execute(self) -> DataFrame:
+        """Run the statement and return one row of counts, with the attribute ``report``."""
+        return self._request.execute()
+
+
+@methods_like_pyspark
+class PreparedMaintenance:
+    """A VACUUM or a RESTORE: `explain`, `dry_run`, and at last `execute`."""
+
+    def __init__(self, request: VacuumRequest | RestoreRequest) -> None:
+        self._request = request
+
+    def explain(self) -> Report:
+        """Return which files come and go, and why; nothing is changed, no Spark job runs."""
+        return self._request.explain()
+
+    def dry_run(self) -> Report:
+        """Return the same as the report of a dry run.
+
+        Raises what `execute` raises before it changes anything.
+        """
+        return self._request.dry_run()
+
+    def execute(self) -> Report | None:
+        """Run the statement and return its report."""
+        before = last_report()
+        self._request.execute()
+        after = last_report()
+        return None if after is before else after

@@ -1,1 +1,0 @@
-"""Many small Parquet files decoded as one."""

@@ -1,0 +1,200 @@
+"""OPTIMIZE and auto compaction: the same rows in other files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+import puredelta
+from puredelta.commands.optimize import OptimizeSpec, execute_optimize
+from puredelta.errors import DeltaError, ErrorCode
+from puredelta.log.commit.commit_request import Phase
+from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.write.bin_rewrite import spark_hash
+from puredelta.tables import DeltaTable
+from tests.commands.dml.features import (
+    FEED,
+    MAPPED,
+    TRACKING,
+    VECTORS,
+    changes_of,
+    make_table,
+    rows_of,
+    tracked_rows,
+)
+
+PREFIX = "spark.databricks.delta."
+
+
+def stats(log: TableLog) -> list[dict[str, Any]]:
+    return [json.loads(add.stats or "{}") for add in log.snapshot().files.adds()]
+
+
+def parquet_files(root: Path) -> set[str]:
+    return {str(path) for path in root.rglob("*.parquet") if "_delta_log" not in path.parts}
+
+
+def operations(log: TableLog) -> list[str | None]:
+    return [entry.commit_info.operation for entry in log.history() if entry.commit_info]
+
+
+def test_compaction_keeps_rows_ids_and_order(spark: SparkSession, tmp_path: Path) -> None:
+    files = [[(n, f"v{n}", "xy"[n % 2]) for n in range(at, at + 4)] for at in (8, 4, 0)]
+    features = {**FEED, **VECTORS, **TRACKING, **MAPPED}
+    log = make_table(spark, tmp_path, *files, properties=features, partition_by=["p"])
+    table = DeltaTable.forPath(spark, str(tmp_path))
+    table.delete("k = 5")
+    rows, ids = rows_of(spark, log), tracked_rows(spark, log)
+    before = log.snapshot()
+
+    result = puredelta.sql(spark, f"OPTIMIZE delta.`{tmp_path}` WHERE p = 'y' AND p > ''")
+    metrics = result.collect()[0]["metrics"]
+
+    assert (metrics.numFilesAdded, metrics.numFilesRemoved, metrics.numBins) == (1, 3, 1)
+    assert metrics.deletionVectorStats.numDeletionVectorRowsRemoved == 1
+    after = log.snapshot()
+    assert after.version == before.version + 1
+    [y] = [add for add in after.files.adds() if "y" in add.partition_values.values()]
+    assert y.deletion_vector is None
+    assert rows_of(spark, log) == rows
+    assert tracked_rows(spark, log) == ids
+    assert not changes_of(spark, log, after.version)
+    shown = table.toDF().where("p = 'y'").select("k").collect()
+    assert [row.k for row in shown] == [9, 11, 1, 3, 7]  # in the order of the log
+    info = log.history()[0].commit_info
+    assert info is not None
+    assert info.operation_parameters["predicate"] == "[\"p = 'y' AND p > ''\"]"
+    assert (info.isolation_level, info.is_blind_append) == ("SnapshotIsolation", False)
+
+    table.optimize().executeCompaction()
+    again = table.optimize().executeCompaction().collect()[0]["metrics"]
+    assert log.snapshot().version == after.version + 1  # the other partition, then nothing
+    assert (again.numFilesAdded, again.totalConsideredFiles) == (0, 2)
+    assert rows_of(spark, log) == rows
+
+
+def test_a_partition_keeps_the_order_of_the_log(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark's writer wants rows sorted by partition, and would drop the order they have."""
+    files = [[(n, "v", "p")] for n in (5, 3, 8, 1, 9, 2, 7)]
+    make_table(spark, tmp_path, *files, properties={}, partition_by=["p"])
+    table = DeltaTable.forPath(spark, str(tmp_path))
+    table.optimize().executeCompaction()
+    assert [row.k for row in table.toDF().select("k").collect()] == [5, 3, 8, 1, 9, 2, 7]
+
+
+def test_z_order_makes_small_boxes(spark: SparkSession, tmp_path: Path) -> None:
+    """Most files cover a quarter of either column, where all of them covered both."""
+    size = 64
+    cells: list[tuple[int | None, str | None, str]] = [
+        (x, f"{y:03d}", "p") for y in range(size) for x in range(size)
+    ]
+    cells.append((None, None, "p"))
+    log = make_table(spark, tmp_path, cells[:2000], cells[2000:], properties={})
+    rows = rows_of(spark, log)
+    total = log.snapshot().files.total_size_bytes
+    spark.conf.set(f"{PREFIX}optimize.maxFileSize", str(total // 16))
+    try:
+        DeltaTable.forPath(spark, str(tmp_path)).optimize().executeZOrderBy("k", "V")
+    finally:
+        spark.conf.unset(f"{PREFIX}optimize.maxFileSize")
+    assert rows_of(spark, log) == rows
+    found = stats(log)
+    assert len(found) == 16
+    assert max(s["numRecords"] for s in found) < 2 * len(cells) / 16
+    for name in ("k", "v"):
+        spans = [int(s["maxValues"][name]) - int(s["minValues"][name]) for s in found]
+        assert sum(spans) / len(spans) < size / 2.5
+    info = log.history()[0].commit_info
+    assert info is not None
+    assert info.operation_parameters["zOrderBy"] == '["k","V"]'
+
+
+def test_appends_do_not_conflict_deletes_do(spark: SparkSession, tmp_path: Path) -> None:
+    log = make_table(spark, tmp_path, *([(n, "v", "x")] for n in range(3)), properties={})
+    rival = DeltaTable.forPath(spark, str(tmp_path))
+
+    def append() -> None:
+        rows = spark.createDataFrame(pa.table({"k": pa.array([9], pa.int32()), "v": ["w"]}))
+        puredelta.write(rows, str(tmp_path), mode="append")
+
+    def during(action: Callable[[], None]) -> Callable[[Phase], None]:
+        return lambda phase: action() if phase is Phase.STAGED else None
+
+    execute_optimize(spark, log, OptimizeSpec(), on_phase=during(append))
+    assert operations(log)[:2] == ["OPTIMIZE", "WRITE"]
+    assert sorted(row[0] for row in rows_of(spark, log)) == [0, 1, 2, 9]
+
+    at_hand = parquet_files(tmp_path)
+    with pytest.raises(DeltaError) as error:
+        execute_optimize(spark, log, OptimizeSpec(), on_phase=during(lambda: rival.delete("k = 9")))
+    assert error.value.code is ErrorCode.CONCURRENT_DELETE_READ
+    assert operations(log)[0] == "DELETE"
+    assert parquet_files(tmp_path) <= at_hand  # of the OPTIMIZE nothing is left
+
+
+def test_auto_compaction_follows_writes_and_merges(spark: SparkSession, tmp_path: Path) -> None:
+    wish = {"delta.autoOptimize.autoCompact": "true"}
+    files = ([(n, "v", p)] for n, p in enumerate("xxy"))
+    log = make_table(spark, tmp_path, *files, properties=wish, partition_by=["p"])
+    new = pa.table({"k": pa.array([7], pa.int32()), "v": ["w"], "p": ["x"]})
+    spark.conf.set(f"{PREFIX}autoCompact.minNumFiles", "3")
+    try:
+        puredelta.write(spark.createDataFrame(new), str(tmp_path), mode="append")
+        assert operations(log)[:2] == ["OPTIMIZE", "WRITE"]
+        info = log.history()[0].commit_info
+        assert info is not None
+        assert info.operation_parameters["auto"] is True
+        assert info.operation_parameters["predicate"] == "[\"(`p` <=> 'x')\"]"
+        assert len(log.snapshot().files) == 2
+
+        spark.conf.set(f"{PREFIX}autoCompact.minNumFiles", "1")
+        spark.conf.set(f"{PREFIX}autoCompact.maxFileSize", "no size: the compaction fails")
+        DeltaTable.forPath(spark, str(tmp_path)).update("k = 7", {"v": "'z'"})
+        assert operations(log)[0] == "UPDATE"
+        spark.conf.unset(f"{PREFIX}autoCompact.maxFileSize")
+
+        spark.conf.set(f"{PREFIX}autoCompact.enabled", "false")
+        puredelta.write(spark.createDataFrame(new), str(tmp_path), mode="append")
+        assert operations(log)[0] == "WRITE"
+        spark.conf.unset(f"{PREFIX}autoCompact.enabled")
+
+        puredelta.sql(spark, f"UPDATE delta.`{tmp_path}` SET v = 'u' WHERE p = 'x' AND v = 'w'")
+        assert operations(log)[:2] == ["OPTIMIZE", "UPDATE"]
+        assert len(log.snapshot().files) == 2
+    finally:
+        for name in ("minNumFiles", "maxFileSize", "enabled"):
+            spark.conf.unset(f"{PREFIX}autoCompact.{name}")
+
+
+def test_what_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    log = make_table(spark, tmp_path, [(1, "v", "x")], properties={}, partition_by=["p"])
+    cases = {
+        "k = 1": ErrorCode.NON_PARTITION_COLUMN_REFERENCE,
+        "nope = 1": ErrorCode.NON_PARTITION_COLUMN_REFERENCE,
+        "p = = 1": ErrorCode.FAILED_RECOGNIZE_PREDICATE,
+        "": ErrorCode.FAILED_RECOGNIZE_PREDICATE,
+        "p": ErrorCode.FILTER_NOT_BOOLEAN,
+        "p IN (SELECT 1)": ErrorCode.UNSUPPORTED_SUBQUERY_IN_PARTITION_PREDICATES,
+    }
+    for predicate, code in cases.items():
+        with pytest.raises(DeltaError) as error:
+            execute_optimize(spark, log, OptimizeSpec(predicates=(predicate,)))
+        assert error.value.code is code, predicate
+    builder = DeltaTable.forPath(spark, str(tmp_path)).optimize()
+    with pytest.raises(TypeError, match="Z-order column must be str"):
+        builder.executeZOrderBy(1)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="partitionFilter must be str"):
+        builder.where(1)  # type: ignore[arg-type]
+    assert log.snapshot().version == 0
+
+
+def test_hash_is_that_of_spark(spark: SparkSession) -> None:
+    values = [0, 1, 7, 12345, 2**31 - 1]
+    texts = ", ".join(f"hash({value})" for value in values)
+    assert list(spark.sql(f"SELECT {texts}").collect()[0]) == [spark_hash(v) for v in values]
