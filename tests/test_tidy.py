@@ -20,13 +20,22 @@ SOURCE = ROOT / "src" / "puredelta"
 MODULES = sorted(SOURCE.rglob("*.py"))
 PACKAGES = sorted({path.parent for path in MODULES})
 
-MODULE_LINES = 500
+CODE_LINES_MIN = 40
+CODE_LINES_MAX = 500
+MODULES_OF_A_FOLDER_MIN = 3
 FUNCTION_LINES = 60
 PARAMETERS = 6
-MODULES_OF_A_FOLDER = 40
 
 TABLES = frozenset({"error_codes.py", "spark/session/delta_conf.py"})
 """Modules that are one row after the other: they may be as long as what they list."""
+
+SMALL: Mapping[str, str] = {
+}
+"""Modules below `CODE_LINES_MIN`, each with the reason that it stays alone."""
+
+ONE_IMPORTER: Mapping[str, frozenset[str]] = {
+}
+"""Modules that one other module imports, by the reason that they stay alone."""
 
 ALLOWED: frozenset[str] = frozenset()
 """Who may still break a rule; as `offenders` names them."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.merge import MergeIntoWriter
 
-from puredelta.commands.dml.execute import run_merge
+from puredelta.commands.dml.execute import PreparedChange
 from puredelta.commands.dml.spec import (
     Assignment,
     Clause,
@@ -98,13 +98,14 @@ class DeltaMergeInto(MergeIntoWriter):
             UnsupportedError: the table or the statement needs what is not implemented.
             ConflictError: another writer changed what this MERGE read.
         """
-        run_merge(
-            self._source_rows.sparkSession,
-            self._target.log,
-            self._spec,
+        prepared = PreparedChange(
+            spark=self._source_rows.sparkSession,
+            log=self._target.log,
+            spec=self._spec,
             target_rows=self._target.rows,
             source_rows=self._source_rows,
         )
+        prepared.execute()
 
     def add(self, clause: Clause) -> DeltaMergeInto:
         """Add a clause; the methods of clauses call it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -28,8 +29,8 @@ from puredelta.commands.statement.parts import (
     first_file_decisions,
     setting_values,
 )
+from puredelta.commands.statement.prepared import PreparedFiles, running_statement
 from puredelta.commands.statement.report import Report, with_report
-from puredelta.commands.statement.running import running_statement
 from puredelta.commands.statement.stages import StageTimer
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.commit.commit_request import Phase, ignore_phase
@@ -411,27 +412,13 @@ def _sampled_share(files: FileTable) -> float:
     return min(1.0, SAMPLE_ROWS_MAX / max(rows, 1))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OptimizeRequest:
-    """One OPTIMIZE; to explain it reads the log alone."""
+def prepare_optimize(
+    spark: SparkSession, log: TableLog, spec: OptimizeSpec
+) -> PreparedFiles[DataFrame]:
+    """Prepare an OPTIMIZE; its explanation reads the log alone."""
 
-    spark: SparkSession
-    log: TableLog
-    spec: OptimizeSpec
+    def report(state: ReportState) -> Report:
+        command = start_command(spark, log, Capability.MERGE)
+        return planned_optimize(plan_optimize(command, spec), state)
 
-    def explain(self, mode: str = "plan") -> Report:
-        """Return which files would be rewritten; ``mode`` makes no difference."""
-        del mode
-        return self._report(ReportState.PLANNED)
-
-    def dry_run(self) -> Report:
-        """Return the same: the files are known before a row is read."""
-        return self._report(ReportState.DRY_RUN)
-
-    def execute(self) -> DataFrame:
-        """Run the OPTIMIZE and return its row."""
-        return run_optimize(self.spark, self.log, self.spec)
-
-    def _report(self, state: ReportState) -> Report:
-        command = start_command(self.spark, self.log, Capability.MERGE)
-        return planned_optimize(plan_optimize(command, self.spec), state)
+    return PreparedFiles(report=report, run=partial(run_optimize, spark, log, spec))

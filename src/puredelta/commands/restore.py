@@ -28,8 +28,8 @@ from puredelta.commands.statement.parts import (
     StageTime,
     first_file_decisions,
 )
+from puredelta.commands.statement.prepared import PreparedFiles, running_statement
 from puredelta.commands.statement.report import Report
-from puredelta.commands.statement.running import running_statement
 from puredelta.commands.statement.stages import StageTimer
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
 from puredelta.log.commit.commit_request import CommitRequest
@@ -406,30 +406,19 @@ def _missing(adds: Sequence[Add], target: Snapshot) -> Iterator[str]:
                 yield path
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RestoreRequest:
-    """One RESTORE; it reads the log, looks whether files are there, and runs no Spark job."""
+def prepare_restore(
+    spark: SparkSession, log: TableLog, *, version: int | None = None, timestamp: str | None = None
+) -> PreparedFiles[RestoreOutcome | None]:
+    """Prepare a RESTORE; its explanation reads the log and looks for the files.
 
-    spark: SparkSession
-    log: TableLog
-    version: int | None = None
-    timestamp: str | None = None
+    An execution returns None where the table is in that state already.
+    """
 
-    def explain(self, mode: str = "plan") -> Report:
-        """Return which files come back and which go; ``mode`` makes no difference."""
-        del mode
-        return self._report(ReportState.PLANNED)
-
-    def dry_run(self) -> Report:
-        """Return the same: all is known before the commit."""
-        return self._report(ReportState.DRY_RUN)
-
-    def execute(self) -> RestoreOutcome | None:
-        """Restore the version; None if it is the newest already."""
-        return restore_table(self.spark, self.log, version=self.version, timestamp=self.timestamp)
-
-    def _report(self, state: ReportState) -> Report:
-        plan = plan_restore(self.spark, self.log, version=self.version, timestamp=self.timestamp)
+    def report(state: ReportState) -> Report:
+        plan = plan_restore(spark, log, version=version, timestamp=timestamp)
         if plan is None:
-            return nothing_to_restore(self.log.root_uri, state)
+            return nothing_to_restore(log.root_uri, state)
         return restore_report(plan, state, seconds={})
+
+    run = partial(restore_table, spark, log, version=version, timestamp=timestamp)
+    return PreparedFiles(report=report, run=run)

@@ -29,8 +29,8 @@ from puredelta.commands.statement.parts import (
     first_decisions,
     setting_values,
 )
+from puredelta.commands.statement.prepared import PreparedFiles, running_statement
 from puredelta.commands.statement.report import Report
-from puredelta.commands.statement.running import running_statement
 from puredelta.commands.statement.stages import StageTimer
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.commit.commit_request import CommitRequest
@@ -551,30 +551,18 @@ def _record(command: Command, operation: Operation, metrics: Mapping[str, int]) 
     finish(following, CommitRequest(actions=(), operation=operation, metrics=metrics))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VacuumRequest:
-    """One VACUUM; to explain it lists the storage, and runs no Spark job."""
+def prepare_vacuum(
+    spark: SparkSession,
+    log: TableLog,
+    *,
+    retention_hours: float | None = None,
+    scope: VacuumScope | None = None,
+) -> PreparedFiles[VacuumOutcome]:
+    """Prepare a VACUUM; its explanation lists the storage."""
 
-    spark: SparkSession
-    log: TableLog
-    retention_hours: float | None = None
-    scope: VacuumScope | None = None
-
-    def explain(self, mode: str = "plan") -> Report:
-        """Return what would be deleted; ``mode`` makes no difference."""
-        del mode
-        return self._report(ReportState.PLANNED)
-
-    def dry_run(self) -> Report:
-        """Return the same: all is known before anything is deleted."""
-        return self._report(ReportState.DRY_RUN)
-
-    def execute(self) -> VacuumOutcome:
-        """Delete the files."""
-        return vacuum(self.spark, self.log, retention_hours=self.retention_hours, scope=self.scope)
-
-    def _report(self, state: ReportState) -> Report:
-        plan = plan_vacuum(
-            self.spark, self.log, retention_hours=self.retention_hours, scope=self.scope
-        )
+    def report(state: ReportState) -> Report:
+        plan = plan_vacuum(spark, log, retention_hours=retention_hours, scope=scope)
         return vacuum_report(plan, state, seconds={})
+
+    run = partial(vacuum, spark, log, retention_hours=retention_hours, scope=scope)
+    return PreparedFiles(report=report, run=run)

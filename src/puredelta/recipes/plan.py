@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from puredelta.commands.dml.explain import execute_reported
+from puredelta.commands.dml.execute import execute_reported
 from puredelta.commands.dml.named_tables import named_tables
 from puredelta.commands.dml.retry import ExecutionOptions
 from puredelta.commands.dml.source import StatementContext
@@ -21,6 +21,7 @@ from puredelta.commands.dml.spec import (
     InputRows,
     Insert,
     MergeSpec,
+    Stage,
     Update,
     start_statement,
 )
@@ -49,7 +50,7 @@ from puredelta.spark.session.storage import open_log
 from puredelta.spark.session.ui_metrics import shown_in_ui
 from puredelta.tables.builders import DeltaMergeBuilder
 
-_AFTER_SOURCE = "4 prune"
+_AFTER_SOURCE = Stage.PRUNE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from puredelta.commands.dml.execute import ChangeRequest
+from puredelta.commands.dml.execute import PreparedChange
 from puredelta.commands.dml.spec import (
     Clause,
     Delete,
@@ -21,10 +21,9 @@ from puredelta.commands.dml.spec import (
     assignments,
     optional_condition,
 )
-from puredelta.commands.optimize import OptimizeRequest, OptimizeSpec, run_optimize
-from puredelta.commands.restore import RestoreRequest
+from puredelta.commands.optimize import OptimizeSpec, prepare_optimize
+from puredelta.commands.statement.prepared import Prepared, PreparedFiles
 from puredelta.commands.statement.report import Report, last_report
-from puredelta.commands.vacuum import VacuumRequest
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.session.pyspark_errors import methods_like_pyspark
 
@@ -134,7 +133,7 @@ class DeltaMergeBuilder:
             UnsupportedError: the table or the statement needs what is not implemented.
             ConflictError: another writer changed what this MERGE read.
         """
-        return self._request().execute()
+        return self._prepared().execute()
 
     def explain(self, mode: str = "plan") -> Report:
         """Return what the MERGE will do, and why; nothing is written, no row is read.
@@ -145,7 +144,7 @@ class DeltaMergeBuilder:
         Raises:
             InvalidRequestError: the statement is wrong, or there is no such mode.
         """
-        return self._request().explain(mode)
+        return self._prepared().explain(mode)
 
     def dry_run(self, *, check_new_rows: bool = True) -> Report:
         """Return what the MERGE would do, with the counts that `execute` would have.
@@ -157,7 +156,7 @@ class DeltaMergeBuilder:
 
         Raises what `execute` raises before it writes.
         """
-        return self._request().dry_run(check_new_rows=check_new_rows)
+        return self._prepared().dry_run(check_new_rows=check_new_rows)
 
     def preview(self, limit: int = 20) -> DataFrame:
         """Return up to ``limit`` changed rows before and after; nothing is changed.
@@ -168,10 +167,10 @@ class DeltaMergeBuilder:
 
         Raises what `execute` raises before it writes.
         """
-        return self._request().preview(limit)
+        return self._prepared().preview(limit)
 
-    def _request(self) -> ChangeRequest:
-        return ChangeRequest(
+    def _prepared(self) -> PreparedChange:
+        return PreparedChange(
             spark=self._spark,
             log=self._log,
             spec=self._spec,
@@ -220,15 +219,14 @@ class DeltaOptimizeBuilder:
 
         ``cols`` are those of `executeZOrderBy`; without any it is about `executeCompaction`.
         """
-        return self._asked(cols).explain()
+        return self._prepared(cols).explain()
 
     def dry_run(self, *cols: str) -> Report:
         """Return the same as the report of a dry run: the files are known before a row is read."""
-        return self._asked(cols).dry_run()
+        return self._prepared(cols).dry_run()
 
-    def _asked(self, cols: tuple[str, ...]) -> OptimizeRequest:
-        spec = replace(self._spec, z_order_by=cols)
-        return OptimizeRequest(spark=self._spark, log=self._log, spec=spec)
+    def _prepared(self, cols: tuple[str, ...]) -> PreparedFiles[DataFrame]:
+        return prepare_optimize(self._spark, self._log, replace(self._spec, z_order_by=cols))
 
     def executeCompaction(self) -> DataFrame:
         """Bring small files together, and rewrite those that lost many rows.
@@ -241,7 +239,7 @@ class DeltaOptimizeBuilder:
             ConflictError: another writer deleted one of the files meanwhile.
             UnsupportedError: the table needs what is not implemented.
         """
-        return run_optimize(self._spark, self._log, self._spec)
+        return self._prepared(()).execute()
 
     def executeZOrderBy(self, *cols: str | list[str] | tuple[str, ...]) -> DataFrame:
         """Order the rows of each partition along a Z-order curve over these columns.
@@ -264,79 +262,30 @@ class DeltaOptimizeBuilder:
             if not isinstance(name, str):
                 raise TypeError(f"Z-order column must be str. Found {name} with type {type(name)}")
             columns.append(name)
-        spec = replace(self._spec, z_order_by=tuple(columns))
-        return run_optimize(self._spark, self._log, spec)
-
-
-@methods_like_pyspark
-class PreparedChange:
-    """A statement that changes rows: `explain`, `dry_run`, `preview`, and at last `execute`.
-
-    Every call reads the newest version of the table.
-    """
-
-    def __init__(self, request: ChangeRequest) -> None:
-        self._request = request
-
-    def explain(self, mode: str = "plan") -> Report:
-        """Return what the statement will do, and why; nothing is written, no row is read.
-
-        ``"plan"`` runs no Spark job; ``"source"`` evaluates the source of a MERGE, so that its
-        keys skip files. See ``docs/explain.md``.
-
-        Raises:
-            InvalidRequestError: the statement is wrong, or there is no such mode.
-        """
-        return self._request.explain(mode)
-
-    def dry_run(self, *, check_new_rows: bool = True) -> Report:
-        """Return what the statement would do, with the counts that `execute` would have.
-
-        Rows and files are searched as `execute` does it, and nothing is changed. New rows are
-        computed, too, so that what the table refuses is refused now, unless ``check_new_rows`` is
-        false.
-
-        Raises what `execute` raises before it writes.
-        """
-        return self._request.dry_run(check_new_rows=check_new_rows)
-
-    def preview(self, limit: int = 20) -> DataFrame:
-        """Return up to ``limit`` changed rows before and after; nothing is changed.
-
-        The columns are the table's, ``_change_type`` (``insert``, ``update_preimage``,
-        ``update_postimage``, ``delete``) and ``_clause``, the number of the clause, from 1. An
-        updated row has two lines. The rows are held by the driver: mind the limit.
-
-        Raises what `execute` raises before it writes.
-        """
-        return self._request.preview(limit)
-
-    def execute(self) -> DataFrame:
-        """Run the statement and return one row of counts, with the attribute ``report``."""
-        return self._request.execute()
+        return self._prepared(tuple(columns)).execute()
 
 
 @methods_like_pyspark
 class PreparedMaintenance:
     """A VACUUM or a RESTORE: `explain`, `dry_run`, and at last `execute`."""
 
-    def __init__(self, request: VacuumRequest | RestoreRequest) -> None:
-        self._request = request
+    def __init__(self, prepared: Prepared[object]) -> None:
+        self._prepared = prepared
 
     def explain(self) -> Report:
         """Return which files come and go, and why; nothing is changed, no Spark job runs."""
-        return self._request.explain()
+        return self._prepared.explain()
 
     def dry_run(self) -> Report:
         """Return the same as the report of a dry run.
 
         Raises what `execute` raises before it changes anything.
         """
-        return self._request.dry_run()
+        return self._prepared.dry_run()
 
     def execute(self) -> Report | None:
         """Run the statement and return its report."""
         before = last_report()
-        self._request.execute()
+        self._prepared.execute()
         after = last_report()
         return None if after is before else after

@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 
 from puredelta.commands.alter.drop_feature import drop_feature_support
 from puredelta.commands.alter.properties import add_feature_support, upgrade_protocol_versions
-from puredelta.commands.convert.convert_to_delta import convert_to_delta
+from puredelta.commands.convert.convert_to_delta import prepare_convert
 from puredelta.commands.create.clone import CloneRequest, clone_table, require_absolute
 from puredelta.commands.create.create_table import CreateMode
 from puredelta.commands.described import detail_rows
@@ -31,9 +31,9 @@ from puredelta.commands.dml.spec import (
 from puredelta.commands.generate import generate
 from puredelta.commands.optimize import OptimizeSpec
 from puredelta.commands.read_table import history_rows, resolve_timestamp
-from puredelta.commands.restore import RestoreOutcome, RestoreRequest, restore_table
+from puredelta.commands.restore import RestoreOutcome, prepare_restore
 from puredelta.commands.statement.report import last_report, with_report
-from puredelta.commands.vacuum import VacuumRequest, vacuum
+from puredelta.commands.vacuum import prepare_vacuum
 from puredelta.errors import ErrorCode, TableNotFoundError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.resolve.table_attributes import table_identity
@@ -76,7 +76,7 @@ class TableMaintenance:
             InvalidRequestError: the time is negative, or shorter than the table's while
                 ``spark.databricks.delta.retentionDurationCheck.enabled`` is on.
         """
-        vacuum(self._spark, self._log, retention_hours=retentionHours)
+        prepare_vacuum(self._spark, self._log, retention_hours=retentionHours).execute()
         return self._spark.createDataFrame([], StructType([]))
 
     def restoreToVersion(self, version: int) -> DataFrame:
@@ -87,17 +87,19 @@ class TableMaintenance:
             ConflictError: another writer changed the table meanwhile.
         """
         require_integer(version, "version")
-        return self._restored(restore_table(self._spark, self._log, version=version))
+        return self._restored(prepare_restore(self._spark, self._log, version=version).execute())
 
     def restoreToTimestamp(self, timestamp: str) -> DataFrame:
         """As `restoreToVersion`, to what was current at a time."""
         require_string(timestamp, "timestamp")
-        return self._restored(restore_table(self._spark, self._log, timestamp=timestamp))
+        return self._restored(
+            prepare_restore(self._spark, self._log, timestamp=timestamp).execute()
+        )
 
     def prepareVacuum(self, retentionHours: float | None = None) -> PreparedMaintenance:
         """Return a `vacuum` that has not run yet, to be explained and tried."""
-        request = VacuumRequest(spark=self._spark, log=self._log, retention_hours=retentionHours)
-        return PreparedMaintenance(request)
+        prepared = prepare_vacuum(self._spark, self._log, retention_hours=retentionHours)
+        return PreparedMaintenance(prepared)
 
     def prepareRestore(
         self, version: int | None = None, timestamp: str | None = None
@@ -113,10 +115,8 @@ class TableMaintenance:
             require_integer(version, "version")
         if timestamp is not None:
             require_string(timestamp, "timestamp")
-        request = RestoreRequest(
-            spark=self._spark, log=self._log, version=version, timestamp=timestamp
-        )
-        return PreparedMaintenance(request)
+        prepared = prepare_restore(self._spark, self._log, version=version, timestamp=timestamp)
+        return PreparedMaintenance(prepared)
 
     def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
         """Let the table have the features that a pair of protocol versions stands for."""
@@ -299,13 +299,14 @@ class DeltaTable(TableMaintenance):
             InvalidRequestError: the directory, a file or the partitioning is not as promised;
                 nothing was changed.
         """
-        result = convert_to_delta(
+        prepared = prepare_convert(
             sparkSession,
             identifier,
             partitionSchema,
             collect_stats=collect_stats,
             verify=verify,
         )
+        result = prepared.execute()
         if result.name is not None:
             return cls.forName(sparkSession, result.name)
         if result.schema is None:
@@ -399,7 +400,7 @@ class DeltaTable(TableMaintenance):
         """
         values = assignments(set, argument="'set'")
         spec = UpdateSpec(assignments=values, condition=optional_condition(condition))
-        self._target.request(spec).execute()
+        self._target.prepare(spec).execute()
 
     def delete(self, condition: ExpressionOrColumn | None = None) -> None:
         """Delete rows for which ``condition`` is true, all rows without one.
@@ -413,7 +414,7 @@ class DeltaTable(TableMaintenance):
             >>> events = DeltaTable.forPath(spark, "/data/events")  # doctest: +SKIP
             >>> events.delete("day < date'2024-01-01'")  # doctest: +SKIP
         """
-        self._target.request(DeleteSpec(condition=optional_condition(condition))).execute()
+        self._target.prepare(DeleteSpec(condition=optional_condition(condition))).execute()
 
     def prepareUpdate(
         self, condition: ExpressionOrColumn | None = None, set: ColumnMapping | None = None
@@ -427,12 +428,12 @@ class DeltaTable(TableMaintenance):
         """
         values = assignments(set, argument="'set'")
         spec = UpdateSpec(assignments=values, condition=optional_condition(condition))
-        return PreparedChange(self._target.request(spec))
+        return self._target.prepare(spec)
 
     def prepareDelete(self, condition: ExpressionOrColumn | None = None) -> PreparedChange:
         """Return a `delete` that has not run yet, to be explained, tried and previewed."""
         spec = DeleteSpec(condition=optional_condition(condition))
-        return PreparedChange(self._target.request(spec))
+        return self._target.prepare(spec)
 
     def clone(
         self,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.commands.dml.execute import ChangeRequest
+from puredelta.commands.dml.execute import PreparedChange
 from puredelta.commands.dml.spec import RowSpec
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
@@ -78,9 +78,9 @@ class OpenTable:
         rows = table_rows(self.spark, self.log.snapshot(), time_travel=False)
         return self._aliased(with_identity(rows, self._renewed()))
 
-    def request(self, spec: RowSpec) -> ChangeRequest:
-        """Return an UPDATE or a DELETE of the table, as it was opened."""
-        return ChangeRequest(
+    def prepare(self, spec: RowSpec) -> PreparedChange:
+        """Prepare an UPDATE or a DELETE of the table, as it was opened."""
+        return PreparedChange(
             spark=self.spark,
             log=self.log,
             spec=spec,

@@ -45,8 +45,8 @@ from puredelta.commands.statement.parts import (
     RowTotals,
     StageTime,
 )
+from puredelta.commands.statement.prepared import PreparedFiles, running_statement
 from puredelta.commands.statement.report import Report
-from puredelta.commands.statement.running import running_statement
 from puredelta.errors import ErrorCode, TableNotFoundError
 from puredelta.log.commit.commit_request import CommitRequest, Environment, Phase, ignore_phase
 from puredelta.log.commit.post_commit import CheckpointWish
@@ -284,29 +284,29 @@ def _write_vectors(command: Command, plan: ConversionPlan) -> WrittenVectors:
     return write_vectors(updates, store=command.log.store, config=plan.config)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConvertRequest:
-    """One CONVERT TO DELTA; to explain it reads footers, and writes nothing."""
+def prepare_convert(
+    spark: SparkSession,
+    identifier: str,
+    partition_schema: T.StructType | str | None = None,
+    *,
+    collect_stats: bool = True,
+    verify: bool = False,
+) -> PreparedFiles[ConvertResult]:
+    """Prepare a CONVERT TO DELTA; its explanation reads footers, and writes nothing."""
 
-    spark: SparkSession
-    identifier: str
-    partition_schema: T.StructType | str | None = None
-    collect_stats: bool = True
-
-    def explain(self, mode: str = "plan") -> Report:
-        """Return what would be converted; ``mode`` makes no difference."""
-        del mode
-        return self._report(ReportState.PLANNED)
-
-    def dry_run(self) -> Report:
-        """Return the same: all is known before the commit."""
-        return self._report(ReportState.DRY_RUN)
-
-    def _report(self, state: ReportState) -> Report:
-        preview = preview_convert(
-            self.spark, self.identifier, self.partition_schema, collect_stats=self.collect_stats
-        )
+    def report(state: ReportState) -> Report:
+        preview = preview_convert(spark, identifier, partition_schema, collect_stats=collect_stats)
         return convert_report(preview, state)
+
+    run = partial(
+        convert_to_delta,
+        spark,
+        identifier,
+        partition_schema,
+        collect_stats=collect_stats,
+        verify=verify,
+    )
+    return PreparedFiles(report=report, run=run)
 
 
 def convert_report(preview: ConversionPreview, state: ReportState) -> Report:

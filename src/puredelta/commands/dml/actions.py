@@ -18,6 +18,7 @@ from puredelta.commands.dml.new_rows import with_generated_identities
 from puredelta.commands.dml.resolve.resolved_statement import StatementKind
 from puredelta.commands.dml.search_plan import SearchPlan
 from puredelta.commands.dml.source import StatementContext
+from puredelta.commands.dml.spec import Stage
 from puredelta.commands.dml.verify import RowCounts
 from puredelta.commands.dml.write import WrittenFiles
 from puredelta.commands.finish import finish
@@ -222,7 +223,7 @@ def _phase_times(context: StatementContext, decision: Decision, times: StageTime
     source = context.source
     return PhaseTimes(
         execution_ms=max(1, context.command.elapsed_ms()),
-        materialize_source_ms=times.elapsed_ms("3 source") if source.is_materialized else 0,
-        scan_ms=times.elapsed_ms("4 prune", "5 search", "6 decide"),
-        rewrite_ms=0 if decision.changes_nothing else times.elapsed_ms("7 new rows", "8 write"),
+        materialize_source_ms=times.elapsed_ms(Stage.SOURCE) if source.is_materialized else 0,
+        scan_ms=times.elapsed_ms(Stage.PRUNE, Stage.SEARCH, Stage.DECIDE),
+        rewrite_ms=0 if decision.changes_nothing else times.elapsed_ms(Stage.NEW_ROWS, Stage.WRITE),
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -17,11 +17,13 @@ from puredelta.commands.dml.actions import Outcome
 from puredelta.commands.dml.explain import (
     ExplainMode,
     dry_run_statement,
-    execute_reported,
     explain_statement,
 )
 from puredelta.commands.dml.named_tables import named_tables
+from puredelta.commands.dml.pipeline import execute
 from puredelta.commands.dml.preview import PREVIEW_ROWS, preview_statement
+from puredelta.commands.dml.reports import executed_report
+from puredelta.commands.dml.retry import DEFAULTS, ExecutionOptions
 from puredelta.commands.dml.spec import (
     SOURCE,
     TARGET,
@@ -29,15 +31,45 @@ from puredelta.commands.dml.spec import (
     MergeSpec,
     ReplaceSpec,
     RowSpec,
+    StatementSpec,
     UpdateSpec,
     start_statement,
 )
+from puredelta.commands.dml.trial import Recording, run_statement
 from puredelta.commands.statement.report import Report, with_report
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.resolve.table_attributes import table_identity
+from puredelta.spark.session.pyspark_errors import methods_like_pyspark
 from puredelta.spark.session.session import count_row
 from puredelta.spark.session.ui_metrics import shown_in_ui
+
+
+def execute_reported(
+    command: Command,
+    spec: StatementSpec,
+    rows: InputRows,
+    options: ExecutionOptions = DEFAULTS,
+) -> tuple[Outcome, Report | None]:
+    """Execute a statement, and return its report beside its outcome."""
+    recording = Recording()
+
+    def observe(stage: str, outcome: object) -> None:
+        recording.observe(stage, outcome)
+        options.observe(stage, outcome)
+
+    with run_statement(command, spec) as running:
+        recorded = replace(
+            options,
+            observe=observe,
+            on_run=recording.on_run,
+            around=(recording.timed, *running.around, *options.around),
+        )
+        outcome = execute(command, spec, rows, recorded)
+        report = running.finish(
+            lambda: executed_report(spec, recording, outcome, jobs_run=running.jobs_run())
+        )
+    return outcome, report
 
 
 def run_merge(
@@ -113,21 +145,25 @@ def run_rows(
     return with_report(count_row(spark, counts, exists=outcome.was_executed), report)
 
 
+@methods_like_pyspark
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeRequest:
-    """One statement on one table; every call reads the newest version of the table."""
+class PreparedChange:
+    """A statement that changes rows: `explain`, `dry_run`, `preview`, and at last `execute`.
+
+    Every call reads the newest version of the table.
+    """
 
     spark: SparkSession
     log: TableLog
     spec: MergeSpec | RowSpec
     target_rows: DataFrame
-    """What names of the statement mean: no rows, the table's columns."""
+    """No rows; the columns that names of the statement mean."""
     source_rows: DataFrame | None = None
     since: int | None = None
-    """The version from which on commits of others are of interest."""
+    """The version from which on commits of others are reported."""
 
     def execute(self) -> DataFrame:
-        """Execute the statement; one row of counts, with the attribute ``report``."""
+        """Run the statement and return one row of counts, with the attribute ``report``."""
         if not isinstance(self.spec, MergeSpec):
             return run_rows(self.spark, self.log, self.spec, target_rows=self.target_rows)
         if self.source_rows is None:
@@ -141,24 +177,40 @@ class ChangeRequest:
         )
 
     def explain(self, mode: str = "plan") -> Report:
-        """Return what the statement will do, and why; see `explain_statement`.
+        """Return a report of the plan and its reasons; nothing is written, no row is read.
+
+        ``"plan"`` runs no Spark job; ``"source"`` evaluates the source of a MERGE, so that its
+        keys skip files. See ``docs/explain.md``.
 
         Raises:
-            InvalidRequestError: the mode is neither ``plan`` nor ``source``.
+            InvalidRequestError: the statement is wrong, or there is no such mode.
         """
         parsed = explain_mode(mode)
         with self._started() as (command, rows):
             return explain_statement(command, self.spec, rows, parsed)
 
     def dry_run(self, *, check_new_rows: bool = True) -> Report:
-        """Return the counts that an execution would have; see `dry_run_statement`."""
+        """Return a report with the counts that `execute` would have; nothing is changed.
+
+        Rows and files are searched as `execute` does it. New rows are computed, too, so that what
+        the table refuses is refused now, unless ``check_new_rows`` is false.
+
+        Raises what `execute` raises before it writes.
+        """
         with self._started() as (command, rows):
             return dry_run_statement(
                 command, self.spec, rows, since=self.since, check_new_rows=check_new_rows
             )
 
     def preview(self, limit: int = PREVIEW_ROWS) -> DataFrame:
-        """Return changed rows before and after; see `preview_statement`."""
+        """Return up to ``limit`` changed rows before and after; nothing is changed.
+
+        The columns are the table's, ``_change_type`` (``insert``, ``update_preimage``,
+        ``update_postimage``, ``delete``) and ``_clause``, the number of the clause, from 1. An
+        updated row has two lines. The driver holds the rows: mind the limit.
+
+        Raises what `execute` raises before it writes.
+        """
         with self._started() as (command, rows):
             return preview_statement(command, self.spec, rows, limit=limit)
 

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-from dataclasses import replace
 from enum import Enum
 
 from puredelta.commands.command import Command
-from puredelta.commands.dml.actions import Outcome
 from puredelta.commands.dml.decide import Decision
 from puredelta.commands.dml.new_rows import frame_of_new_rows, new_rows
-from puredelta.commands.dml.pipeline import execute
-from puredelta.commands.dml.report_clauses import statement_name
 from puredelta.commands.dml.report_files import count_copied
 from puredelta.commands.dml.reports import (
     Tried,
     dry_report,
-    executed_report,
     planned_report,
 )
-from puredelta.commands.dml.retry import DEFAULTS, ExecutionOptions
-from puredelta.commands.dml.spec import InputRows, StatementSpec
-from puredelta.commands.dml.trial import Recording, Trial, count_inserts, tried_statement
+from puredelta.commands.dml.spec import InputRows, Stage, StatementSpec
+from puredelta.commands.dml.trial import (
+    Trial,
+    count_inserts,
+    run_statement,
+    tried_statement,
+)
 from puredelta.commands.statement.report import Report
-from puredelta.commands.statement.running import Running, running_statement
 from puredelta.spark.write.writer import check_rows
 
 
@@ -46,7 +43,7 @@ def explain_statement(
     """
     evaluates, done_before = mode is ExplainMode.SOURCE, command.already_committed()
     with (
-        _running(command, spec) as running,
+        run_statement(command, spec) as running,
         tried_statement(command, spec, rows, evaluates=evaluates, around=running.around) as trial,
     ):
         return planned_report(trial, evaluated=evaluates, done_before=done_before)
@@ -72,15 +69,15 @@ def dry_run_statement(
     """
     done_before = command.already_committed()
     with (
-        _running(command, spec) as running,
+        run_statement(command, spec) as running,
         tried_statement(command, spec, rows, evaluates=True, around=running.around) as trial,
     ):
         decision = trial.decide()
         context = trial.context
-        inserts = trial.stage("6 count inserts", count_inserts, context, decision)
+        inserts = trial.stage(Stage.COUNT_INSERTS, count_inserts, context, decision)
         new = new_rows(context, trial.plan, decision)
         if check_new_rows and new.frame is not None and new.copy is None:
-            trial.stage("7 check new rows", _check, trial, decision)
+            trial.stage(Stage.CHECK_NEW_ROWS, _check, trial, decision)
         tried = Tried(
             decision=decision,
             new=new,
@@ -92,12 +89,6 @@ def dry_run_statement(
         )
         context.source.require_unchanged()
         return dry_report(trial, tried)
-
-
-def _running(command: Command, spec: StatementSpec) -> AbstractContextManager[Running]:
-    return running_statement(
-        command.spark, statement_name(spec), command.log.root_uri, command.session.settings
-    )
 
 
 def _check(trial: Trial, decision: Decision) -> None:
@@ -112,30 +103,3 @@ def _check(trial: Trial, decision: Decision) -> None:
         computed=context.statement.computed_columns,
         with_changes=decision.rows.recorded,
     )
-
-
-def execute_reported(
-    command: Command,
-    spec: StatementSpec,
-    rows: InputRows,
-    options: ExecutionOptions = DEFAULTS,
-) -> tuple[Outcome, Report | None]:
-    """Execute a statement, and return its report beside its outcome."""
-    recording = Recording()
-
-    def observe(stage: str, outcome: object) -> None:
-        recording.observe(stage, outcome)
-        options.observe(stage, outcome)
-
-    with _running(command, spec) as running:
-        recorded = replace(
-            options,
-            observe=observe,
-            on_run=recording.on_run,
-            around=(recording.timed, *running.around, *options.around),
-        )
-        outcome = execute(command, spec, rows, recorded)
-        report = running.finish(
-            lambda: executed_report(spec, recording, outcome, jobs_run=running.jobs_run())
-        )
-    return outcome, report

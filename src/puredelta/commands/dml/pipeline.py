@@ -17,7 +17,7 @@ from puredelta.commands.dml.resolve.resolve import resolve
 from puredelta.commands.dml.retry import DEFAULTS, ExecutionOptions, until_committed
 from puredelta.commands.dml.search import search
 from puredelta.commands.dml.source import StatementContext, source_in_use, stage_source
-from puredelta.commands.dml.spec import InputRows, StatementSpec, ask
+from puredelta.commands.dml.spec import InputRows, Stage, StatementSpec, ask
 from puredelta.commands.dml.verify import verify
 from puredelta.commands.dml.write import write
 from puredelta.commands.finish import discarded_on_failure
@@ -34,11 +34,11 @@ def execute(
     stage = StageTimer(
         statement=command.log.root_uri, observe=options.observe, around=options.around
     )
-    asked = stage("1 spec", ask, command, spec, rows, options.settings)
-    statement = stage("2 resolve", resolve, asked)
+    asked = stage(Stage.SPEC, ask, command, spec, rows, options.settings)
+    statement = stage(Stage.RESOLVE, resolve, asked)
     if command.already_committed():
         return Outcome.of_earlier()
-    context = stage("3 source", stage_source, asked, statement)
+    context = stage(Stage.SOURCE, stage_source, asked, statement)
     with source_in_use(context):
         return until_committed(partial(_change_rows, stage=stage, options=options), context)
 
@@ -48,14 +48,14 @@ def _change_rows(
 ) -> Outcome:
     """Run the stages that read the version of the context, and commit on it."""
     options.on_run(context)
-    plan = stage("4 prune", prune, context)
-    positions = stage("5 search", search, context, plan, look_up=options.look_up)
-    decision = stage("6 decide", decide, context, plan, positions)
-    new = stage("7 new rows", new_rows, context, plan, decision)
-    written = stage("8 write", write, context, decision, new, rewriters=options.rewriters)
+    plan = stage(Stage.PRUNE, prune, context)
+    positions = stage(Stage.SEARCH, search, context, plan, look_up=options.look_up)
+    decision = stage(Stage.DECIDE, decide, context, plan, positions)
+    new = stage(Stage.NEW_ROWS, new_rows, context, plan, decision)
+    written = stage(Stage.WRITE, write, context, decision, new, rewriters=options.rewriters)
     with discarded_on_failure(written.discard):
-        counts = stage("9 verify", verify, context, plan, decision, written)
+        counts = stage(Stage.VERIFY, verify, context, plan, decision, written)
         prepare = partial(prepare_commit, rows=counts, times=stage)
-        prepared = stage("10 actions", prepare, context, plan, decision, written)
+        prepared = stage(Stage.ACTIONS, prepare, context, plan, decision, written)
     finishing = partial(commit, discard=written.discard)
-    return stage("commit", finishing, context, prepared, plan)
+    return stage(Stage.COMMIT, finishing, context, prepared, plan)

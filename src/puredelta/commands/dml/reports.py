@@ -28,7 +28,7 @@ from puredelta.commands.dml.report_files import (
     foreign_commits,
 )
 from puredelta.commands.dml.search_plan import Search, SearchPlan
-from puredelta.commands.dml.spec import Asked, StatementSpec
+from puredelta.commands.dml.spec import Asked, Stage, StatementSpec
 from puredelta.commands.dml.trial import Recording, Trial, known_inserts
 from puredelta.commands.dml.write import WrittenFiles
 from puredelta.commands.statement.parts import ReportState, RowTotals
@@ -132,14 +132,14 @@ def executed_report(
 ) -> Report | None:
     """Return what an execution did; ``None`` if it did not run to its end."""
     context, plan = recording.context, outcome.plan
-    asked = recording.find("1 spec", Asked)
+    asked = recording.find(Stage.SPEC, Asked)
     if asked is not None and not outcome.was_executed:
         return _done_before(spec, asked)
     decision, written = (
-        recording.find("6 decide", Decision),
-        recording.find("8 write", WrittenFiles),
+        recording.find(Stage.DECIDE, Decision),
+        recording.find(Stage.WRITE, WrittenFiles),
     )
-    new = recording.find("7 new rows", NewRows)
+    new = recording.find(Stage.NEW_ROWS, NewRows)
     if context is None or plan is None or decision is None or written is None:
         return None
     rows, statement = outcome.rows, context.statement

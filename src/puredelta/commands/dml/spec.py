@@ -33,6 +33,7 @@ from puredelta.commands.command import Command, start_command
 from puredelta.commands.compaction import AUTO_COMPACTION
 from puredelta.commands.dml.settings import ExecutionSettings
 from puredelta.commands.file_options import CommitSettings
+from puredelta.commands.statement.stages import StageName
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.commit.commit_request import Phase, ignore_phase
 from puredelta.log.files.file_table import FileTable
@@ -54,6 +55,24 @@ class Star(Enum):
     """``UPDATE SET *`` and ``INSERT *``: every column, resolved later by name."""
 
     STAR = "*"
+
+
+class Stage(StageName):
+    """Stages of MERGE, UPDATE, DELETE and ``replaceWhere``, and the counts of a dry run."""
+
+    SPEC = "1 spec"
+    RESOLVE = "2 resolve"
+    SOURCE = "3 source"
+    PRUNE = "4 prune"
+    SEARCH = "5 search"
+    DECIDE = "6 decide"
+    COUNT_INSERTS = "6 count inserts"
+    NEW_ROWS = "7 new rows"
+    CHECK_NEW_ROWS = "7 check new rows"
+    WRITE = "8 write"
+    VERIFY = "9 verify"
+    ACTIONS = "10 actions"
+    COMMIT = "commit"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -19,8 +19,9 @@ from puredelta.commands.dml.resolve.resolve import resolve
 from puredelta.commands.dml.search import search
 from puredelta.commands.dml.search_plan import SearchPlan
 from puredelta.commands.dml.source import StatementContext, plan_source, source_in_use, stage_source
-from puredelta.commands.dml.spec import InputRows, StatementSpec, ask
+from puredelta.commands.dml.spec import InputRows, Stage, StatementSpec, ask
 from puredelta.commands.statement.parts import StageTime
+from puredelta.commands.statement.prepared import Running, running_statement
 from puredelta.commands.statement.stages import Around, StageTimer, described_outcome
 from puredelta.spark.session.names import CLAUSE
 
@@ -85,8 +86,15 @@ class Trial:
 
         Runs the Spark job of the search.
         """
-        positions = self.stage("5 search", search, self.context, self.plan)
-        return self.stage("6 decide", decide, self.context, self.plan, positions)
+        positions = self.stage(Stage.SEARCH, search, self.context, self.plan)
+        return self.stage(Stage.DECIDE, decide, self.context, self.plan, positions)
+
+
+def run_statement(command: Command, spec: StatementSpec) -> AbstractContextManager[Running]:
+    """Return the context of a statement that runs: progress, spans and the tag of its jobs."""
+    return running_statement(
+        command.spark, statement_name(spec), command.log.root_uri, command.session.settings
+    )
 
 
 @contextmanager
@@ -108,11 +116,11 @@ def tried_statement(
         observe=recording.observe,
         around=(recording.timed, *around),
     )
-    asked = stage("1 spec", ask, command, spec, rows)
-    statement = stage("2 resolve", resolve, asked)
-    context = stage("3 source", stage_source if evaluates else plan_source, asked, statement)
+    asked = stage(Stage.SPEC, ask, command, spec, rows)
+    statement = stage(Stage.RESOLVE, resolve, asked)
+    context = stage(Stage.SOURCE, stage_source if evaluates else plan_source, asked, statement)
     with source_in_use(context):
-        plan = stage("4 prune", prune, context)
+        plan = stage(Stage.PRUNE, prune, context)
         yield Trial(
             name=statement_name(spec),
             context=context,

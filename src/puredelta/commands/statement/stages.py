@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from puredelta.version import __version__
@@ -20,6 +21,15 @@ logger = logging.getLogger("puredelta.stage")
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+class StageName(str, Enum):
+    """Names of the stages of one kind of statement, as texts."""
+
+    def __str__(self) -> str:
+        """Return the name as logs, spans and the progress line show it."""
+        return str(self.value)
+
 
 Observer: TypeAlias = Callable[[str, Any], None]
 """Gets the name of each stage that is done, and its outcome."""
@@ -56,6 +66,7 @@ class StageTimer:
 
     def __call__(self, name: str, run: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run a stage; its outcome describes itself in the debug line."""
+        name = str(name)
         started = time.monotonic()
         with ExitStack() as contexts:
             for around in self.around:

@@ -34,8 +34,8 @@ from puredelta.commands.statement.parts import (
     StageTime,
     first_file_decisions,
 )
+from puredelta.commands.statement.prepared import running_statement
 from puredelta.commands.statement.report import Report
-from puredelta.commands.statement.running import running_statement
 from puredelta.commands.write.complete_rows import checked_rows, complete_rows
 from puredelta.commands.write.options import SaveMode, WriteOptions
 from puredelta.errors import ErrorCode, InvalidRequestError

@@ -17,7 +17,7 @@ from pyspark.errors import ParseException
 from pyspark.sql import DataFrame, SparkSession
 from typing_extensions import assert_never
 
-from puredelta.commands.optimize import run_optimize
+from puredelta.commands.optimize import prepare_optimize
 from puredelta.commands.read_table import history_rows
 from puredelta.commands.reorg import run_reorg
 from puredelta.errors import ErrorCode, UnsupportedError
@@ -104,7 +104,9 @@ def execute(  # noqa: C901, PLR0911, PLR0912 - one case for each statement
         case ConvertStatement():
             return convert(spark, statement)
         case OptimizeStatement():
-            return run_optimize(spark, open_table(spark, statement.table), statement.spec)
+            return prepare_optimize(
+                spark, open_table(spark, statement.table), statement.spec
+            ).execute()
         case ReorgStatement():
             return run_reorg(spark, open_table(spark, statement.table), statement.predicates)
         case VacuumStatement():

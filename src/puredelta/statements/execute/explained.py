@@ -1,26 +1,27 @@
-"""EXPLAIN, dry runs and requests of statements."""
+"""Statement text as prepared statements: EXPLAIN, dry runs and previews."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 from typing_extensions import assert_never
 
-from puredelta.commands.convert.convert_to_delta import ConvertRequest
-from puredelta.commands.dml.execute import ChangeRequest
-from puredelta.commands.optimize import OptimizeRequest
-from puredelta.commands.restore import RestoreRequest
+from puredelta.commands.convert.convert_to_delta import prepare_convert
+from puredelta.commands.dml.execute import PreparedChange
+from puredelta.commands.optimize import prepare_optimize
+from puredelta.commands.restore import prepare_restore
+from puredelta.commands.statement.prepared import Prepared
 from puredelta.commands.statement.report import Report
-from puredelta.commands.vacuum import VacuumRequest
+from puredelta.commands.vacuum import prepare_vacuum
 from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.spark.resolve.sql_text import require_parsable
 from puredelta.spark.session.names import quote_name
 from puredelta.statements.execute.maintenance import vacuum_scope
-from puredelta.statements.execute.row_changes import requested_change
+from puredelta.statements.execute.row_changes import prepare_change
 from puredelta.statements.names.names import open_table
 from puredelta.statements.names.parameters import Arguments, with_values
 from puredelta.statements.names.views import TemporaryViews
@@ -39,43 +40,36 @@ from puredelta.statements.parse.statement import (
     VacuumStatement,
 )
 
-Request: TypeAlias = (
-    ChangeRequest | ConvertRequest | OptimizeRequest | RestoreRequest | VacuumRequest
-)
-"""All of them have ``explain`` and ``dry_run``."""
 
-
-def requested(
+def prepare(
     spark: SparkSession, statement: Explained, *, text: str, views: TemporaryViews
-) -> Request | None:
-    """Return what a statement asks for; None if it concerns no Delta table."""
+) -> Prepared[object] | None:
+    """Prepare a statement; None if it concerns no Delta table."""
     match statement:
         case MergeStatement() | UpdateStatement() | DeleteStatement():
-            return requested_change(spark, statement, text=text, views=views)
+            return prepare_change(spark, statement, text=text, views=views)
         case OptimizeStatement():
-            log = open_table(spark, statement.table)
-            return OptimizeRequest(spark=spark, log=log, spec=statement.spec)
+            return prepare_optimize(spark, open_table(spark, statement.table), statement.spec)
         case VacuumStatement():
-            log = open_table(spark, statement.table)
-            return VacuumRequest(
-                spark=spark,
-                log=log,
+            return prepare_vacuum(
+                spark,
+                open_table(spark, statement.table),
                 retention_hours=statement.retention_hours,
                 scope=vacuum_scope(spark, statement, views),
             )
         case RestoreStatement():
             version = statement.state.version
-            return RestoreRequest(
-                spark=spark,
-                log=open_table(spark, statement.table),
+            return prepare_restore(
+                spark,
+                open_table(spark, statement.table),
                 version=None if version is None else int(version),
                 timestamp=statement.state.timestamp,
             )
         case ConvertStatement():
-            return ConvertRequest(
-                spark=spark,
-                identifier=quote_name(statement.source.parts),
-                partition_schema=statement.partition_schema,
+            return prepare_convert(
+                spark,
+                quote_name(statement.source.parts),
+                statement.partition_schema,
                 collect_stats=statement.collect_stats,
             )
         case _:
@@ -92,22 +86,22 @@ def explain(
 
     None if the statement concerns no Delta table.
     """
-    request = requested(spark, statement.statement, text=statement.text, views=views)
-    if request is None:
+    prepared = prepare(spark, statement.statement, text=statement.text, views=views)
+    if prepared is None:
         return None
-    report = request.explain()
+    report = prepared.explain()
     text = report.to_text(full=statement.format is not ExplainFormat.SIMPLE)
-    if statement.format is ExplainFormat.EXTENDED and isinstance(request, ChangeRequest):
-        text += _source_plan(request)
+    if statement.format is ExplainFormat.EXTENDED and isinstance(prepared, PreparedChange):
+        text += _source_plan(prepared)
     return spark.createDataFrame([(text,)], "plan STRING")
 
 
-def _source_plan(request: ChangeRequest) -> str:
-    if request.source_rows is None:
+def _source_plan(prepared: PreparedChange) -> str:
+    if prepared.source_rows is None:
         return ""
     printed = io.StringIO()
     with redirect_stdout(printed):
-        request.source_rows.explain(extended=True)
+        prepared.source_rows.explain(extended=True)
     return f"\nSource, as Spark plans it\n{printed.getvalue().rstrip()}"
 
 
@@ -135,7 +129,13 @@ def explain_text(
     Raises:
         InvalidRequestError: the text is no statement that changes a Delta table.
     """
-    return _asked(spark, text, args, fields, lambda request: request.explain(mode))
+
+    def explain_prepared(prepared: Prepared[object]) -> Report:
+        if isinstance(prepared, PreparedChange):
+            return prepared.explain(mode)
+        return prepared.explain()
+
+    return _prepared(spark, text, args, fields, explain_prepared)
 
 
 def dry_run_text(
@@ -151,7 +151,7 @@ def dry_run_text(
         pyspark.errors.ParseException: the text is wrong.
         InvalidRequestError: the text is no statement that changes a Delta table.
     """
-    return _asked(spark, text, args, fields, lambda request: request.dry_run())
+    return _prepared(spark, text, args, fields, lambda prepared: prepared.dry_run())
 
 
 def preview_text(
@@ -169,24 +169,24 @@ def preview_text(
         UnsupportedError: the statement changes no rows.
     """
 
-    def preview(request: Request) -> DataFrame:
-        if not isinstance(request, ChangeRequest):
+    def preview(prepared: Prepared[object]) -> DataFrame:
+        if not isinstance(prepared, PreparedChange):
             raise UnsupportedError(
                 "Only MERGE, UPDATE and DELETE change rows that could be shown. Use dry_run for "
                 "the files that other statements change.",
                 code=ErrorCode.OPERATION_NOT_ALLOWED,
             )
-        return request.preview(limit)
+        return prepared.preview(limit)
 
-    return _asked(spark, text, args, fields, preview)
+    return _prepared(spark, text, args, fields, preview)
 
 
-def _asked(
+def _prepared(
     spark: SparkSession,
     text: str,
     args: Arguments | None,
     fields: Mapping[str, Any] | None,
-    ask: Callable[[Request], Answer],
+    use: Callable[[Prepared[object]], Answer],
 ) -> Answer:
     with TemporaryViews() as views:
         filled = with_values(spark, text, args=args, fields=fields, names=views)
@@ -195,14 +195,14 @@ def _asked(
             filled, statement = statement.text, statement.statement
         if isinstance(statement, Rejected):
             raise refusal(spark, statement, filled)
-        request = None
+        prepared = None
         if isinstance(statement, Explained):
-            request = requested(spark, statement, text=filled, views=views)
-        if request is None:
+            prepared = prepare(spark, statement, text=filled, views=views)
+        if prepared is None:
             shown = " ".join(text.split())[:80]
             raise InvalidRequestError(
                 "Only MERGE, UPDATE, DELETE, OPTIMIZE, VACUUM, RESTORE and CONVERT TO DELTA on "
                 f"Delta tables can be explained or tried here, not {shown!r}.",
                 code=ErrorCode.OPERATION_NOT_ALLOWED_DETAIL,
             )
-        return ask(request)
+        return use(prepared)

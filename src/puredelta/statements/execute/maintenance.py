@@ -1,4 +1,4 @@
-"""CONVERT, VACUUM, RESTORE, GENERATE, TRUNCATE and DROP handed to their commands."""
+"""CONVERT, VACUUM, RESTORE, GENERATE, TRUNCATE and DROP, executed."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import logging
 
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.commands.convert.convert_to_delta import convert_to_delta
+from puredelta.commands.convert.convert_to_delta import prepare_convert
 from puredelta.commands.convert.preview import preview_convert
 from puredelta.commands.generate import generate
-from puredelta.commands.restore import restore_table
+from puredelta.commands.restore import prepare_restore
 from puredelta.commands.truncate import truncate_table
 from puredelta.commands.vacuum import EVERYTHING, Inventory, Removed, VacuumScope, vacuum
 from puredelta.spark.session.names import quote_name
@@ -46,7 +46,8 @@ def convert(spark: SparkSession, statement: ConvertStatement) -> DataFrame:
     if statement.dry_run:
         preview = preview_convert(spark, source, partitions, collect_stats=stats)
         return spark.createDataFrame(list(preview.lines()), _PREVIEW)
-    convert_to_delta(spark, source, partitions, collect_stats=stats, verify=statement.verify)
+    verify = statement.verify
+    prepare_convert(spark, source, partitions, collect_stats=stats, verify=verify).execute()
     return no_rows(spark)
 
 
@@ -79,12 +80,13 @@ def vacuum_scope(
 def restore(spark: SparkSession, statement: RestoreStatement) -> DataFrame:
     """Execute RESTORE; return counts, or nothing where the table is in that state already."""
     version = statement.state.version
-    outcome = restore_table(
+    prepared = prepare_restore(
         spark,
         open_table(spark, statement.table),
         version=None if version is None else int(version),
         timestamp=statement.state.timestamp,
     )
+    outcome = prepared.execute()
     return no_rows(spark) if outcome is None else outcome.row(spark)
 
 

@@ -1,11 +1,11 @@
-"""MERGE, UPDATE and DELETE handed to their commands, with the rows that MERGE names after USING."""
+"""MERGE, UPDATE and DELETE, prepared, with the source rows that MERGE names after USING."""
 
 from __future__ import annotations
 
 from pyspark.sql import DataFrame, SparkSession
 from typing_extensions import assert_never
 
-from puredelta.commands.dml.execute import ChangeRequest
+from puredelta.commands.dml.execute import PreparedChange
 from puredelta.commands.read_table import read_table
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.resolve.sql_text import require_parsable
@@ -36,14 +36,14 @@ def change_rows(
 
     A temporary view that shows a whole table stands for that table.
     """
-    request = requested_change(spark, statement, text=text, views=views)
-    return None if request is None else request.execute()
+    prepared = prepare_change(spark, statement, text=text, views=views)
+    return None if prepared is None else prepared.execute()
 
 
-def requested_change(
+def prepare_change(
     spark: SparkSession, statement: RowStatement, *, text: str, views: TemporaryViews
-) -> ChangeRequest | None:
-    """Return what a statement asks for; None if its target is no Delta table.
+) -> PreparedChange | None:
+    """Prepare a statement; None if its target is no Delta table.
 
     ``views`` have to be there until it was executed or explained.
     """
@@ -60,7 +60,7 @@ def requested_change(
     target_rows = _target_rows(spark, log, statement.target, name)
     match statement:
         case MergeStatement():
-            return ChangeRequest(
+            return PreparedChange(
                 spark=spark,
                 log=log,
                 spec=subqueries.in_merge(statement.spec),
@@ -69,7 +69,7 @@ def requested_change(
             )
         case UpdateStatement() | DeleteStatement():
             spec = subqueries.in_rows(statement.spec)
-            return ChangeRequest(spark=spark, log=log, spec=spec, target_rows=target_rows)
+            return PreparedChange(spark=spark, log=log, spec=spec, target_rows=target_rows)
         case _:
             assert_never(statement)
 

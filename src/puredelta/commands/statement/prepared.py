@@ -1,4 +1,4 @@
-"""A running statement: from its start to its end, with its log line."""
+"""Statements before they run (`Prepared`) and while they run (`Running`)."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 from pyspark.sql import SparkSession
 
+from puredelta.commands.statement.parts import ReportState
 from puredelta.commands.statement.progress import ProgressLine, open_progress
 from puredelta.commands.statement.report import Report, remember
 from puredelta.commands.statement.stages import (
@@ -26,6 +27,49 @@ from puredelta.spark.session.session import is_connect, settings_of
 
 logger = logging.getLogger("puredelta.statement")
 """A name of its own: one line for every statement that was executed."""
+
+
+ResultT = TypeVar("ResultT")
+Result_co = TypeVar("Result_co", covariant=True)
+
+
+class Prepared(Protocol[Result_co]):
+    """A statement that was checked and has not run yet.
+
+    Every call reads the newest version of the table.
+    """
+
+    def explain(self) -> Report:
+        """Return a report of the plan; changes nothing."""
+        ...
+
+    def dry_run(self) -> Report:
+        """Return a report with the counts of an execution; changes nothing."""
+        ...
+
+    def execute(self) -> Result_co:
+        """Run the statement."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedFiles(Generic[ResultT]):
+    """A prepared statement that moves whole files: its plan needs no row, so it has all counts."""
+
+    report: Callable[[ReportState], Report]
+    run: Callable[[], ResultT]
+
+    def explain(self) -> Report:
+        """Return a report of the files that come and go; changes nothing, runs no Spark job."""
+        return self.report(ReportState.PLANNED)
+
+    def dry_run(self) -> Report:
+        """Return the report of `explain` as that of a dry run."""
+        return self.report(ReportState.DRY_RUN)
+
+    def execute(self) -> ResultT:
+        """Run the statement."""
+        return self.run()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
