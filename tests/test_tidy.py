@@ -29,12 +29,10 @@ PARAMETERS = 6
 TABLES = frozenset({"error_codes.py", "spark/session/delta_conf.py"})
 """Modules that are one row after the other: they may be as long as what they list."""
 
-SMALL: Mapping[str, str] = {
-}
+SMALL: Mapping[str, str] = {}
 """Modules below `CODE_LINES_MIN`, each with the reason that it stays alone."""
 
-ONE_IMPORTER: Mapping[str, frozenset[str]] = {
-}
+ONE_IMPORTER: Mapping[str, frozenset[str]] = {}
 """Modules that one other module imports, by the reason that they stay alone."""
 
 ALLOWED: frozenset[str] = frozenset()

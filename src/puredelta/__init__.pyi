@@ -1,0 +1,35 @@
+# The public names of the package, each written once, with the module that defines it.
+
+from puredelta.activation.session import activate as activate
+from puredelta.activation.session import deactivate as deactivate
+from puredelta.api import dry_run as dry_run
+from puredelta.api import dry_run_write as dry_run_write
+from puredelta.api import explain as explain
+from puredelta.api import preview as preview
+from puredelta.api import preview_write as preview_write
+from puredelta.api import read as read
+from puredelta.api import read_changes as read_changes
+from puredelta.api import sql as sql
+from puredelta.api import write as write
+from puredelta.commands.convert.preview import preview_convert as preview_convert
+from puredelta.commands.convert.undo import undo_convert as undo_convert
+from puredelta.commands.statement.report import Report as Report
+from puredelta.commands.statement.report import last_report as last_report
+from puredelta.commands.write.expectations import Expectation as Expectation
+from puredelta.pip_utils import configure_spark_with_delta_pip as configure_spark_with_delta_pip
+from puredelta.recipes.apply_changes import apply_changes as apply_changes
+from puredelta.recipes.apply_changes import plan_apply_changes as plan_apply_changes
+from puredelta.recipes.compare import blame as blame
+from puredelta.recipes.compare import diff as diff
+from puredelta.recipes.history import plan_scd2 as plan_scd2
+from puredelta.recipes.history import scd2 as scd2
+from puredelta.recipes.plan import ChangeResult as ChangeResult
+from puredelta.recipes.plan import MergePlan as MergePlan
+from puredelta.recipes.upsert import insert_if_absent as insert_if_absent
+from puredelta.recipes.upsert import plan_insert_if_absent as plan_insert_if_absent
+from puredelta.recipes.upsert import plan_sync as plan_sync
+from puredelta.recipes.upsert import plan_upsert as plan_upsert
+from puredelta.recipes.upsert import sync as sync
+from puredelta.recipes.upsert import upsert as upsert
+from puredelta.tables import DeltaTable as DeltaTable
+from puredelta.version import __version__ as __version__
