@@ -7,9 +7,11 @@ that is no longer needed fails, too, so that the list can only shrink.
 from __future__ import annotations
 
 import ast
+import io
 import re
+import tokenize
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -23,6 +25,7 @@ PACKAGES = sorted({path.parent for path in MODULES})
 CODE_LINES_MIN = 40
 CODE_LINES_MAX = 500
 MODULES_OF_A_FOLDER_MIN = 3
+TABLE_LOGIC_LINES_MAX = 175
 FUNCTION_LINES = 60
 PARAMETERS = 6
 
@@ -61,6 +64,44 @@ def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text())
 
 
+@cache
+def code_lines(path: Path) -> int:
+    """Count the lines of a module without blank lines, comments, docstrings and imports."""
+    skipped: set[int] = set()
+    for node in ast.walk(tree_of(path)):
+        is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if isinstance(node, ast.Import | ast.ImportFrom) or is_text:
+            skipped.update(range(node.lineno, (node.end_lineno or 0) + 1))
+    layout = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
+    used: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(path.read_text()).readline):
+        if token.type not in layout | {tokenize.ENDMARKER}:
+            used.update(range(token.start[0], token.end[0] + 1))
+    return len(used - skipped)
+
+
+def importers() -> Mapping[Path, set[Path]]:
+    """Return the modules that import each module."""
+    found: dict[Path, set[Path]] = {path: set() for path in MODULES}
+    for path in [*MODULES, SOURCE / "__init__.pyi"]:
+        for target in imported_modules(path):
+            if target != path:
+                found[target].add(path)
+    return found
+
+
+@cache
+def imported_modules(path: Path) -> frozenset[Path]:
+    """Return the modules of the package that a module imports."""
+    found = set()
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("puredelta"):
+            place = SOURCE.joinpath(*str(node.module).split(".")[1:])
+            names = [place / f"{alias.name}.py" for alias in node.names]
+            found.update(name if name.exists() else place.with_suffix(".py") for name in names)
+    return frozenset(found & set(MODULES))
+
+
 def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
     for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -96,8 +137,11 @@ def offenders() -> Iterator[str]:
     """What breaks a limit: ``rule: place``."""
     for path in MODULES:
         name = name_of(path)
-        if name not in TABLES and path.read_text().count("\n") > MODULE_LINES:
-            yield f"module: {name}"
+        if path.name != "__init__.py":
+            if name not in TABLES and code_lines(path) > CODE_LINES_MAX:
+                yield f"long module: {name}"
+            if name not in SMALL and code_lines(path) < CODE_LINES_MIN:
+                yield f"small module: {name}"
         for function in functions(path):
             if (function.end_lineno or 0) - function.lineno + 1 > FUNCTION_LINES:
                 yield f"function: {name} {function.name}"
@@ -108,7 +152,8 @@ def offenders() -> Iterator[str]:
         if PROSE.search(path.read_text()):
             yield f"prose: {name}"
     for package in PACKAGES:
-        if len([p for p in package.glob("*.py") if p.name != "__init__.py"]) > MODULES_OF_A_FOLDER:
+        modules = [path for path in package.glob("*.py") if path.name != "__init__.py"]
+        if 0 < len(modules) < MODULES_OF_A_FOLDER_MIN:
             yield f"folder: {name_of(package)}"
 
 
@@ -123,7 +168,20 @@ def test_tables_are_long_because_they_are_tables() -> None:
         body = tree_of(SOURCE / name).body
         logic = [node for node in body if isinstance(node, ast.FunctionDef)]
         lines = sum((node.end_lineno or 0) - node.lineno + 1 for node in logic)
-        assert lines <= MODULE_LINES / 2, f"{name} has become code"
+        assert lines <= TABLE_LOGIC_LINES_MAX, f"{name} has become code"
+
+
+def test_small_modules_are_small() -> None:
+    assert not [name for name in SMALL if code_lines(SOURCE / name) >= CODE_LINES_MIN]
+
+
+def test_a_module_with_one_importer_has_a_reason_to_be_alone() -> None:
+    named = [name for names in ONE_IMPORTER.values() for name in names]
+    assert len(named) == len(set(named))
+    single = {name_of(path) for path, by in importers().items() if len(by) == 1}
+    modules = {name for name in single if not name.endswith("__init__.py")}
+    assert not modules - set(named), "merge it into its importer, or state the reason"
+    assert not set(named) - modules, "no longer imported once: take it off the list"
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
@@ -144,38 +202,32 @@ def test_package_says_in_one_sentence_who_lives_there(package: Path) -> None:
     assert "\n\n" not in docstring
 
 
-def folder_imports() -> dict[Path, set[Path]]:
-    """Which folder imports which. The root's modules are layers by themselves, no folder."""
-    arrows: dict[Path, set[Path]] = {}
-    for path in MODULES:
-        for node in ast.walk(tree_of(path)):
-            if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith(
-                "puredelta."
-            ):
+def test_no_circle_between_siblings() -> None:
+    """The modules and folders of one folder, in every folder, have an order."""
+    circles = []
+    for package in PACKAGES:
+        arrows: dict[str, set[str]] = {}
+        for path in MODULES:
+            if not path.is_relative_to(package):
                 continue
-            parts = str(node.module).split(".")[1:]
-            target = SOURCE.joinpath(*parts)
-            folder = target if target.is_dir() else target.parent
-            if SOURCE not in {folder, path.parent} and folder != path.parent:
-                arrows.setdefault(path.parent, set()).add(folder)
-    return arrows
+            sibling = path.relative_to(package).parts[0]
+            targets = [t for t in imported_modules(path) if t.is_relative_to(package)]
+            others = {t.relative_to(package).parts[0] for t in targets} - {sibling}
+            arrows.setdefault(sibling, set()).update(others)
+        circles += [f"{name_of(package)}: {start}" for start in arrows if in_circle(start, arrows)]
+    assert not circles
 
 
-def test_no_circle_between_folders() -> None:
-    arrows = folder_imports()
-
-    def reached(start: Path) -> set[Path]:
-        seen: set[Path] = set()
-        todo = [start]
-        while todo:
-            for after in arrows.get(todo.pop(), ()):
-                if after not in seen:
-                    seen.add(after)
-                    todo.append(after)
-        return seen
-
-    in_circles = [name_of(f) for f in arrows if f in reached(f)]
-    assert not in_circles
+def in_circle(start: str, arrows: Mapping[str, set[str]]) -> bool:
+    """Return whether arrows lead from a name back to it."""
+    seen: set[str] = set()
+    todo = [start]
+    while todo:
+        for after in arrows.get(todo.pop(), ()):
+            if after not in seen:
+                seen.add(after)
+                todo.append(after)
+    return start in seen
 
 
 def test_class_names_mean_one_thing() -> None:

@@ -21,22 +21,20 @@ from typing import Any, ClassVar
 from weakref import WeakKeyDictionary, WeakSet
 
 from py4j.java_gateway import get_method
-from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
+from puredelta.spark.jvm.callbacks import PLANNING, ComparedByName
 from puredelta.spark.jvm.expressions import Nodes, nodes_of, seq_texts
 from puredelta.spark.jvm.gateway import (
     JVM_ERRORS,
     class_name,
     cloned_session,
     full_class_name,
-    gateway_of,
     java_class,
     java_type,
     jvm_of,
     name_proxy,
-    proxy_name,
     scala_map,
     scala_none,
     scala_seq,
@@ -49,8 +47,6 @@ logger = logging.getLogger(__name__)
 
 DATASOURCES = "org.apache.spark.sql.execution.datasources"
 _UNBOUNDED = (1 << 63) - 1
-_CALLERS_MAX = 8
-_callers_by_jvm: dict[Any, Any] = {}
 _live: dict[str, WeakSet[AskedIndex]] = {}
 """By root. Spark holds an index by a Java object that calls back, and hands out that object."""
 _live_lock = threading.Lock()
@@ -160,32 +156,9 @@ class IndexMaker:
         if files.at_once:
             index.all_files()
         _remember(index, files.root)
-        of_name = java_class(jvm, "java.lang.Class").forName
-        days = java_class(jvm, "java.util.concurrent.TimeUnit").DAYS
-        proxy = callers_of(self.spark).newProxy(index, of_name(f"{DATASOURCES}.FileIndex"), 1, days)
+        proxy = PLANNING.caller(self.spark, index, f"{DATASOURCES}.FileIndex")
         name_proxy(proxy, files.root)
         return proxy
-
-
-def callers_of(spark: SparkSession) -> Any:
-    """Return what calls Python for Spark's threads, on few threads of its own.
-
-    Py4J keeps a connection and a Python thread for each thread of the JVM that has ever called
-    back, and Spark prepares every shuffle on a new one. Also, a call from the JVM thread that
-    serves a Python thread would be answered on that one, where Ctrl-C tears the connection.
-    """
-    gateway = gateway_of(spark)
-    jvm = gateway.jvm
-    callers = _callers_by_jvm.get(jvm._gateway_client)
-    if callers is None:
-        start_callbacks: Any = ensure_callback_server_started
-        start_callbacks(gateway)
-        threads = java_class(jvm, "org.apache.spark.util.ThreadUtils").newDaemonFixedThreadPool(
-            _CALLERS_MAX, "puredelta-file-index"
-        )
-        limiter = java_class(jvm, "com.google.common.util.concurrent.SimpleTimeLimiter")
-        callers = _callers_by_jvm[jvm._gateway_client] = limiter.create(threads)
-    return callers
 
 
 def listing(location: Any) -> Any:
@@ -234,7 +207,7 @@ def _status_mapper(jvm: Any) -> tuple[Any, Any]:
     return mapper, map_type
 
 
-class AskedIndex:
+class AskedIndex(ComparedByName):
     """Spark's ``FileIndex`` as a Python object: it lists the files that a query needs.
 
     Threads of Spark call it, several at a time, while the thread that asked for the query waits.
@@ -250,6 +223,7 @@ class AskedIndex:
         root_paths: Any,
         partition_schema: Any,
     ) -> None:
+        self.java_name = files.root
         self._files = files
         self._make = make
         self._root_paths = root_paths
@@ -319,16 +293,6 @@ class AskedIndex:
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self.all_files(), name)
-
-    def hashCode(self) -> int:  # noqa: N802, D102
-        return hash(self._files.root) % (1 << 31)
-
-    def equals(self, other: Any) -> bool:  # noqa: D102
-        # Another index of this class comes as a Java object, which must not be asked.
-        return proxy_name(other) == self._files.root
-
-    def toString(self) -> str:  # noqa: N802, D102
-        return self._files.root
 
     class Java:
         """What Py4J makes of it in the JVM."""

@@ -17,18 +17,17 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 from weakref import WeakValueDictionary
 
-from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.changes.schema_log import location_conflict
 from puredelta.log.changes.stream_offsets import EVERYTHING, ReadLimits
+from puredelta.spark.jvm.callbacks import STREAMING
 from puredelta.spark.jvm.frames import frame_of, streaming_batch
 from puredelta.spark.jvm.gateway import (
     CATALYST,
     JVM_ERRORS,
-    gateway_of,
     has_class,
     java_array,
     java_class,
@@ -88,9 +87,7 @@ def _sources(plan: Plan) -> Iterator[str | None]:
 _STREAMING = "org.apache.spark.sql.execution.streaming"
 _CONNECTOR = "org.apache.spark.sql.connector.read.streaming"
 _INTERFACES = (f"{_STREAMING}.Source", f"{_CONNECTOR}.SupportsTriggerAvailableNow")
-_CALLERS_MAX = 16
 _numbers = itertools.count(1)
-_callers_by_jvm: dict[Any, Any] = {}
 _sources_by_name: WeakValueDictionary[str, StreamSource] = WeakValueDictionary()
 
 
@@ -162,31 +159,12 @@ def _proxy(spark: SparkSession, source: StreamSource, schema: T.StructType) -> A
     jvm = jvm_of(spark)
     of_name = java_class(jvm, "java.lang.Class").forName
     handler = _Handler(spark, source, schema)
-    days = java_class(jvm, "java.util.concurrent.TimeUnit").DAYS
-    calls = _callers(spark).newProxy(
-        handler, of_name("java.lang.reflect.InvocationHandler"), 36_500, days
-    )
+    calls = STREAMING.caller(spark, handler, "java.lang.reflect.InvocationHandler")
     classes = java_array(spark, "java.lang.Class", [of_name(name) for name in _INTERFACES])
     loader = java_class(jvm, "java.lang.Thread").currentThread().getContextClassLoader()
     proxy = java_class(jvm, "java.lang.reflect.Proxy").newProxyInstance(loader, classes, calls)
     name_proxy(proxy, handler.name)
     return proxy
-
-
-def _callers(spark: SparkSession) -> Any:
-    """Return what calls Python for the threads of queries, on few threads of its own."""
-    gateway = gateway_of(spark)
-    jvm = gateway.jvm
-    callers = _callers_by_jvm.get(jvm._gateway_client)
-    if callers is None:
-        start_callbacks: Any = ensure_callback_server_started
-        start_callbacks(gateway)
-        threads = java_class(jvm, "org.apache.spark.util.ThreadUtils").newDaemonFixedThreadPool(
-            _CALLERS_MAX, "puredelta-stream"
-        )
-        limiter = java_class(jvm, "com.google.common.util.concurrent.SimpleTimeLimiter")
-        callers = _callers_by_jvm[jvm._gateway_client] = limiter.create(threads)
-    return callers
 
 
 def _first_class(spark: SparkSession, *names: str) -> str:

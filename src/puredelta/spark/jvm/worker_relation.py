@@ -9,7 +9,6 @@ the function the bytes of its part as a batch of one column, as ``mapInArrow`` w
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import uuid
@@ -22,8 +21,8 @@ from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
+from puredelta.spark.jvm.callbacks import PLANNING, ComparedByName
 from puredelta.spark.jvm.expressions import Nodes, nodes_of
-from puredelta.spark.jvm.file_index import callers_of
 from puredelta.spark.jvm.frames import frame_of
 from puredelta.spark.jvm.gateway import (
     java_array,
@@ -31,7 +30,6 @@ from puredelta.spark.jvm.gateway import (
     java_type,
     jvm_of,
     name_proxy,
-    proxy_name,
     python_function,
     scala_none,
     scala_object,
@@ -106,8 +104,7 @@ def _java(spark: SparkSession, target: Any, interfaces: Sequence[str], name: str
     jvm = jvm_of(spark)
     of_name = java_class(jvm, "java.lang.Class").forName
     classes = [of_name(interface) for interface in interfaces]
-    days = java_class(jvm, "java.util.concurrent.TimeUnit").DAYS
-    made = callers_of(spark).newProxy(target, classes[0], 1, days)
+    made = PLANNING.caller(spark, target, interfaces[0])
     if len(classes) > 1:  # what calls does not mind of which interface a method is
         proxies = java_class(jvm, "java.lang.reflect.Proxy")
         made = proxies.newProxyInstance(
@@ -148,17 +145,11 @@ class _Reader:
         return java_array(self.spark, f"{_READ}.InputPartition", items)
 
 
-class _Named:
-    """An object that Java compares by its name."""
+class _Named(ComparedByName):
+    """An object of a relation."""
 
     def __init__(self, reader: _Reader, name: str) -> None:
-        self._reader, self._name = reader, name
-
-    def hashCode(self) -> int:  # noqa: N802
-        return int.from_bytes(hashlib.sha256(self._name.encode()).digest()[:3], "big")
-
-    def equals(self, other: Any) -> bool:
-        return proxy_name(other) == self._name
+        self._reader, self.java_name = reader, name
 
     def toString(self) -> str:  # noqa: N802
         return self._reader.relation.name
@@ -205,7 +196,7 @@ class _Table(_Named):
         return None
 
     def newScanBuilder(self, _options: Any) -> Any:  # noqa: N802
-        name = f"{self._name} {uuid.uuid4().hex}"
+        name = f"{self.java_name} {uuid.uuid4().hex}"
         return _java(self._reader.spark, _Builder(self._reader, name), _BUILDERS, name)
 
     class Java:
