@@ -32,10 +32,158 @@ PARAMETERS = 6
 TABLES = frozenset({"error_codes.py", "spark/session/delta_conf.py"})
 """Modules that are one row after the other: they may be as long as what they list."""
 
-SMALL: Mapping[str, str] = {}
+SMALL: Mapping[str, str] = {
+    "__main__.py": "the module that Python runs",
+    "activation/patches.py": "the one mechanism that replaces methods",
+    "cli/doctor.py": "other commands start without its imports",
+    "cli/entry.py": "it works without the extra of the command line",
+    "commands/dml/named_tables.py": "recipes use it without a statement",
+    "commands/dml/pipeline.py": "the ten stages, and nothing else",
+    "commands/truncate.py": "one command",
+    "exceptions.py": "names of delta.exceptions",
+    "inspection/findings.py": "the value that all checks return",
+    "log/files/clock.py": "time and ids, which callers pass in",
+    "pip_utils.py": "a name of delta.pip_utils",
+    "protocol/table/partitioning.py": "the identity of a partition",
+    "protocol/table/row_tracking.py": "one table feature",
+    "quantities.py": "numbers as people read them, for every layer",
+    "recipes/compare.py": "two public calls",
+    "spark/jvm/callbacks.py": "the one place where the JVM calls Python",
+    "spark/resolve/analysis.py": "the choice between classic and Connect",
+    "spark/resolve/statement_timestamp.py": "one rule (M-24)",
+    "spark/resolve/table_attributes.py": "one kind of value, used by ten modules",
+    "version.py": "the build reads it",
+}
 """Modules below `CODE_LINES_MIN`, each with the reason that it stays alone."""
 
-ONE_IMPORTER: Mapping[str, frozenset[str]] = {}
+ONE_IMPORTER: Mapping[str, frozenset[str]] = {
+    "methods of one class of PySpark": frozenset(
+        {
+            "activation/merge_into.py",
+            "activation/patched_methods.py",
+            "activation/reader_methods.py",
+            "activation/writer_methods.py",
+        }
+    ),
+    "a public call of the package": frozenset(
+        {
+            "api.py",
+            "commands/convert/undo.py",
+            "pip_utils.py",
+            "recipes/apply_changes.py",
+            "recipes/compare.py",
+        }
+    ),
+    "one group of commands of the command line, which imports no more than it needs": frozenset(
+        {
+            "cli/declared.py",
+            "cli/entry.py",
+            "cli/log_commands.py",
+            "cli/session.py",
+            "inspection/environment.py",
+            "inspection/migration.py",
+        }
+    ),
+    "one statement, or one family of statements": frozenset(
+        {
+            "commands/alter/column_change.py",
+            "commands/alter/constraints.py",
+            "commands/alter/droppable_features.py",
+            "commands/truncate.py",
+            "commands/write/tried_write.py",
+            "statements/execute/alter.py",
+            "statements/names/named_columns.py",
+            "statements/parse/alter.py",
+            "statements/parse/create.py",
+            "statements/parse/maintenance.py",
+            "statements/parse/row_changes.py",
+            "statements/text/statements.py",
+        }
+    ),
+    "one step of a conversion, or one source of its files": frozenset(
+        {
+            "commands/convert/iceberg_files.py",
+            "commands/convert/listing.py",
+            "commands/convert/schema.py",
+            "commands/convert/verify.py",
+            "log/files/known_footers.py",
+            "log/files/leaf_values.py",
+        }
+    ),
+    "one stage of a statement, or one part of its report": frozenset(
+        {
+            "commands/dml/pipeline.py",
+            "commands/dml/report_choices.py",
+            "commands/dml/resolve/evolve.py",
+            "commands/dml/resolve/merge.py",
+        }
+    ),
+    "the codes are a table beside the classes": frozenset(
+        {
+            "error_codes.py",
+        }
+    ),
+    "one step of a commit, with its own proof": frozenset(
+        {
+            "log/commit/attempts.py",
+            "log/commit/row_reconciliation.py",
+            "log/commit/transaction.py",
+        }
+    ),
+    "rows and files of a checkpoint are different concerns": frozenset(
+        {
+            "log/maintenance/checkpoint_rows.py",
+            "log/maintenance/checkpoint_write.py",
+        }
+    ),
+    "one kind of reasoning about files": frozenset(
+        {
+            "log/skipping/derived.py",
+            "log/skipping/exact.py",
+        }
+    ),
+    "one algorithm of a recipe": frozenset(
+        {
+            "recipes/partial_updates.py",
+            "recipes/timeline.py",
+        }
+    ),
+    "the side of its importer that touches the JVM": frozenset(
+        {
+            "spark/jvm/plan_parts.py",
+            "spark/jvm/statement_plans.py",
+            "spark/jvm/streams.py",
+            "spark/jvm/worker_relation.py",
+        }
+    ),
+    "one kind of session, or one way to data files": frozenset(
+        {
+            "spark/resolve/classic.py",
+            "spark/scan/arrow_scan.py",
+            "spark/scan/connect_scan.py",
+            "spark/scan/log_answers.py",
+            "spark/scan/native_scan.py",
+            "spark/source/own_reads.py",
+        }
+    ),
+    "one kind of storage, or one concern of it": frozenset(
+        {
+            "store/failures.py",
+            "store/hadoop_settings.py",
+            "store/local.py",
+            "store/object_client.py",
+            "store/web_hdfs.py",
+        }
+    ),
+    "code that is shipped to executors": frozenset(
+        {
+            "worker/bounded_batches.py",
+            "worker/data_files/rewrite_file.py",
+            "worker/lookup/key_lookup.py",
+            "worker/scan/scan_rows.py",
+        }
+    ),
+}
 """Modules that one other module imports, by the reason that they stay alone."""
 
 ALLOWED: frozenset[str] = frozenset()
