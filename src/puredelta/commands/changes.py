@@ -57,9 +57,6 @@ class ChangeSettings:
     def parse(cls, settings: Mapping[str, str]) -> ChangeSettings:
         """Read them from text by key; a setting that is not made may be missing.
 
-        Raises:
-            InvalidRequestError: there is no such schema mode (DELTA_ILLEGAL_OPTION).
-
         >>> ChangeSettings.parse({}).may_exceed_newest
         False
         """
@@ -87,15 +84,6 @@ def read_changes(
     of the end of the range. A start by time means the first version from then on, an end by
     time the last one up to then; without an end the range goes up to the newest version as
     of this call. The log of the range is read and checked here, and no job runs.
-
-    Raises:
-        InvalidRequestError: no start, an end before it, two ways to say one bound, a bound
-            outside of the history, a version without the feed (DELTA_MISSING_CHANGE_DATA), or
-            a schema change that the rows of the range cannot be read across
-            (DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE, ..._DATA_SCHEMA).
-        TableNotFoundError: there is no table, or the commit of the start is gone.
-        UnsupportedError: the table needs a feature that is not implemented.
-        CorruptTableError: the log is damaged.
 
     Examples:
         >>> log = TableLog.open("/data/events")  # doctest: +SKIP

@@ -175,10 +175,6 @@ def start_command(
     The settings are those of a command that no application id belongs to, and no hook follows
     the commit: a command that wants others puts them in with `dataclasses.replace`.
     ``capability`` is what the command will do to the table.
-
-    Raises:
-        TableNotFoundError: there is no table.
-        UnsupportedError: the table has a feature that this library cannot write.
     """
     started = time.monotonic()
     session = SessionInfo.of(spark)
@@ -198,14 +194,7 @@ def command_on(
     session: SessionInfo | None = None,
     environment: Environment = DEFAULT_ENVIRONMENT,
 ) -> Command:
-    """Start a call on a version that is read already, or on None where there is no table yet.
-
-    Raises:
-        UnsupportedError: the table has a feature that this library cannot write.
-        UnsupportedError: a setting of delta-spark is not supported (UNSUPPORTED_SETTING), or says
-            that other writers ask DynamoDB (UNSUPPORTED_STORAGE).
-        InvalidRequestError: rows are to be written, and what the table stores may do harm.
-    """
+    """Start a call on a version that is read already, or on None where there is no table yet."""
     session = SessionInfo.of(spark) if session is None else session
     REFUSED_BY_WRITES.require_defaults(session.settings)
     require_no_arbiter(log.root_uri, session.settings)
@@ -233,9 +222,6 @@ def next_command(command: Command, capability: Capability) -> Command:
 
     The session is not read again. Hooks, and an application id, belong to the first commit;
     its phases are not reported.
-
-    Raises:
-        UnsupportedError: the table has a feature that this library cannot write.
     """
     following = command_on(
         command.spark,

@@ -63,11 +63,7 @@ class OptimizeSettings:
 
     @classmethod
     def parse(cls, settings: Mapping[str, str]) -> OptimizeSettings:
-        """Read them from text by key; a setting that is not made may be missing.
-
-        Raises:
-            InvalidRequestError: one is no size, count or share.
-        """
+        """Read them from text by key; a setting that is not made may be missing."""
         max_file_size = _size(delta_conf.OPTIMIZE_MAX_FILE_SIZE, settings)
         return cls(
             cubes=ClusterLimits(
@@ -100,11 +96,7 @@ class AutoCompactSettings:
     def parse(
         cls, settings: Mapping[str, str], properties: TableProperties
     ) -> AutoCompactSettings | None:
-        """Read the settings; ``None`` where neither session nor table asks for compaction.
-
-        Raises:
-            InvalidRequestError: a setting has no such value.
-        """
+        """Read the settings; ``None`` where neither session nor table asks for compaction."""
         if not _is_enabled(settings, properties):
             return None
         max_file_size = _size(delta_conf.AUTO_COMPACT_MAX_FILE_SIZE, settings)
@@ -325,11 +317,6 @@ class Optimization:
         """Write the files and commit them in the place of the old ones, if there are any.
 
         Appends of other writers never conflict; a writer that deletes one of the files first wins.
-
-        Raises:
-            ConflictError: a file is gone, or the table is another one.
-            DeltaError: the storage refused, or rows were lost on the way. Nothing is left.
-            UnsupportedError: the table has a feature that this library cannot write.
         """
         command = self.command
         started_ms = command.clock()

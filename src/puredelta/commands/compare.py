@@ -210,10 +210,6 @@ def blame_rows(
     The columns are those of the table, then ``_version`` (long), ``_timestamp``, ``_operation``
     and ``_user_metadata``; NULL where that commit is no longer in the log. ``condition`` chooses
     rows by their present values. Reads the log, and runs no job.
-
-    Raises:
-        TableNotFoundError: there is no table.
-        CorruptTableError: the log is damaged, or a commit does not say what it removed.
     """
     snapshot = log.snapshot()
     tracked = tracked_columns(snapshot.config)

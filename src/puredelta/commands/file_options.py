@@ -56,11 +56,7 @@ class CommitSettings:
 
     @classmethod
     def parse_idempotent(cls, settings: Mapping[str, str]) -> CommitSettings:
-        """Read the settings of a command that an application may execute only once.
-
-        Raises:
-            InvalidRequestError: only half of an application's version is set.
-        """
+        """Read the settings of a command that an application may execute only once."""
         return replace(
             cls.parse(settings),
             set_transaction=set_transaction_of(
@@ -143,9 +139,6 @@ CODEC = "option compression"
 
 def file_options(settings: Mapping[str, str], properties: TableProperties) -> FileOptions:
     """Return how files of a table are written (M-141, M-143).
-
-    Raises:
-        InvalidRequestError: a value is none of its setting.
 
     >>> file_options({FILE_ROWS: "10"}, TableProperties.of({})).rows_max
     10

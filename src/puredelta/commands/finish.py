@@ -71,12 +71,6 @@ def finish(
     The command's application id, user metadata and choice of metrics are put in here.
     ``discard`` removes the data files that the command has written; it is called where the commit
     is known not to stand. They are flushed before the commit names them.
-
-    Raises:
-        ConflictError: another writer's commit and this one cannot both stand.
-        InvalidRequestError: the actions would break the table.
-        CommitUnknownError: the store does not say whether the commit landed; files are kept.
-        OSError: the store failed before anything was written.
     """
     with discarded_on_failure(discard or _nothing):
         if discard is not None and command.settings.flushes_files:

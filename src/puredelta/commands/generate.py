@@ -51,9 +51,6 @@ def update_manifests(store: Store, snapshot: Snapshot, changes: Iterable[Action]
     """Write the manifests of the partitions that these actions change; return how many.
 
     If there is no manifest yet all of them are written.
-
-    Raises:
-        InvalidRequestError, UnsupportedError: as `generate`.
     """
     changed = [action for action in changes if isinstance(action, Add | Remove)]
     unknown = any(action.partition_values is None for action in changed)

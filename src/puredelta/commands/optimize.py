@@ -74,11 +74,6 @@ def files_where(spark: SparkSession, snapshot: Snapshot, predicates: Sequence[st
     """Return the files in partitions for which all conditions are true.
 
     Runs no job on a classic session.
-
-    Raises:
-        InvalidRequestError: a condition is no text (FAILED_RECOGNIZE_PREDICATE), asks for more
-            than partition columns (NON_PARTITION_COLUMN_REFERENCE), has a subquery
-            (UNSUPPORTED_SUBQUERY_IN_PARTITION_PREDICATES) or is no boolean.
     """
     kept = snapshot
     for predicate in predicates:
@@ -305,12 +300,6 @@ def execute_optimize(
     Nothing is committed where there is nothing to do; a Z-order always has something.
     Files of a clustered table are clustered, those that another provider has clustered are left
     alone.
-
-    Raises:
-        InvalidRequestError: the condition is none on partition columns, or a column cannot be
-            ordered by; on a clustered table neither is allowed.
-        ConflictError: another writer deleted one of the files.
-        UnsupportedError: the table needs a feature that is not implemented.
     """
     command = start_command(spark, log, Capability.MERGE, on_phase=on_phase)
     return plan_optimize(command, spec).run()

@@ -54,14 +54,6 @@ def read_table(
     """Return the rows of the table at ``path``, or those of which ``where`` is true.
 
     Runs no job on the table's data.
-
-    Raises:
-        TableNotFoundError: there is no table, or no such version
-            (DELTA_PATH_DOES_NOT_EXIST, DELTA_TABLE_NOT_FOUND, DELTA_VERSION_NOT_FOUND).
-        InvalidRequestError: both ways to choose a version are used, or one is malformed or
-            outside of the table's history.
-        UnsupportedError: the table needs a feature that is not implemented.
-        CorruptTableError: the log is damaged.
     """
     log = open_log(spark, path, storage_options=storage_options)
     snapshot = snapshot_of(spark, log, version=version, timestamp=timestamp)
@@ -237,11 +229,7 @@ _JOB_FIELDS = ("jobId", "jobName", "jobRunId", "runId", "jobOwnerId", "triggerTy
 
 
 def history_rows(spark: SparkSession, log: TableLog, *, limit: int | None = None) -> DataFrame:
-    """Return one row per commit that is still in the log, newest first; reads the log only.
-
-    Raises:
-        TableNotFoundError: there is no table.
-    """
+    """Return one row per commit that is still in the log, newest first; reads the log only."""
     rows = [] if limit is not None and limit <= 0 else [_row(e) for e in log.history(limit=limit)]
     return spark.createDataFrame(rows, _SCHEMA)
 

@@ -27,12 +27,7 @@ from puredelta.store.base import Store
 
 
 def run_reorg(spark: SparkSession, log: TableLog, predicates: Sequence[str] = ()) -> DataFrame:
-    """Execute a REORG and return the row ``path, metrics`` of an OPTIMIZE.
-
-    Raises:
-        InvalidRequestError: a condition is none on partition columns.
-        ConflictError: another writer deleted one of the files.
-    """
+    """Execute a REORG and return the row ``path, metrics`` of an OPTIMIZE."""
     with shown_in_ui(spark, f"REORG delta.`{log.root_uri}`") as shown:
         outcome = purge(start_command(spark, log, Capability.MERGE), predicates)
         shown.report({"numAddedFiles": len(outcome.added), "numRemovedFiles": len(outcome.removed)})

@@ -173,13 +173,6 @@ def restore_table(
 
     The protocol keeps every feature it has gained, identity columns go on counting where they
     are, and the row ids given out stay given out.
-
-    Raises:
-        InvalidRequestError: there is no such version (CANNOT_RESTORE_TABLE_VERSION), the
-            time is none or outside of the history (CANNOT_RESTORE_TIMESTAMP_...), or files
-            of the version are gone (FILE_NOT_FOUND).
-        ConflictError: another writer changed the table meanwhile, or a VACUUM that may delete
-            files of the version has not ended.
     """
     with running_statement(spark, "RESTORE", log.root_uri, runs_jobs=False) as running:
         stage = StageTimer(statement=log.root_uri, around=running.around)

@@ -18,12 +18,6 @@ def truncate_table(spark: SparkSession, log: TableLog) -> int:
     """Remove all files of a table in one commit; return the version made. Runs no job.
 
     Readers of the change data feed take the rows of the removed files.
-
-    Raises:
-        TableNotFoundError: there is no table.
-        InvalidRequestError: it is append-only (CANNOT_MODIFY_APPEND_ONLY).
-        UnsupportedError: it has a feature that this library cannot write.
-        ConflictError: another writer changed the table meanwhile.
     """
     command = start_command(spark, log, Capability.OVERWRITE)
     files = command.snapshot.files

@@ -167,11 +167,7 @@ class Removed:
     is_complete: bool = True
 
     def find(self, log: TableLog, snapshot: Snapshot, *, before_ms: int) -> Garbage:
-        """Return files that commits since the last VACUUM removed.
-
-        Raises:
-            InvalidRequestError: some of these commits are gone (DELTA_CANNOT_VACUUM_LITE).
-        """
+        """Return files that commits since the last VACUUM removed."""
         first = _last_vacuumed(log.store) + 1
         _require_commits(log, first)
         found: dict[str, StoredFile] = {}
@@ -203,11 +199,7 @@ class Inventory:
     is_complete: bool = False
 
     def find(self, log: TableLog, snapshot: Snapshot, *, before_ms: int) -> Garbage:
-        """Return files of the rows that the log does not need. Runs the query, row by row.
-
-        Raises:
-            InvalidRequestError: a column is missing (DELTA_INVALID_INVENTORY_SCHEMA).
-        """
+        """Return files of the rows that the log does not need. Runs the query, row by row."""
         _require_inventory(self.rows)
         is_wanted = visible_to_vacuum(snapshot.config.physical_partition_columns)
         files = (
@@ -426,12 +418,6 @@ def vacuum(
     like delta-spark also where they are fewer, but for 0.
     A dry run deletes and commits nothing. ``scope`` says where files are looked for; without it
     the session does (``vacuum.lite.enabled``).
-
-    Raises:
-        InvalidRequestError: the retention time is negative or too short.
-        UnsupportedError: the table has a feature that this library cannot write.
-        StorageError, PermissionError: a file could not be deleted; the rest may be gone, and
-            the history says that the VACUUM failed.
     """
     with running_statement(spark, "VACUUM", log.root_uri, runs_jobs=False) as running:
         stage = StageTimer(statement=log.root_uri, around=running.around)
@@ -458,12 +444,7 @@ def plan_vacuum(
     scope: VacuumScope | None = None,
     clock: Clock = wall_clock,
 ) -> VacuumPlan:
-    """List what ``scope`` says and choose what goes; deletes nothing.
-
-    Raises:
-        InvalidRequestError: the retention time is negative or too short.
-        UnsupportedError: the table has a feature that this library cannot write.
-    """
+    """List what ``scope`` says and choose what goes; deletes nothing."""
     command = start_command(spark, log, Capability.ADMINISTER, clock=clock)
     settings = command.session.settings
     retention = resolve_retention(

@@ -125,11 +125,6 @@ def first_rows(snapshot: Snapshot, limit: int) -> pa.Table:
     """Return at most ``limit`` rows of a version, in the order of its files.
 
     Rows that deletion vectors delete are left out, columns have their names and types of now.
-
-    Raises:
-        UnsupportedError: a column has a type that Arrow does not know.
-        CorruptTableError: a deletion vector is damaged.
-        FileNotFoundError: a data file is gone.
     """
     config = snapshot.config
     wanted = arrow_schema(config.schema)
@@ -153,11 +148,7 @@ def first_rows(snapshot: Snapshot, limit: int) -> pa.Table:
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """Return the Arrow types of a table's columns.
-
-    Raises:
-        UnsupportedError: a column has a type that Arrow does not know.
-    """
+    """Return the Arrow types of a table's columns."""
     return pa.schema([pa.field(f.name, _arrow_type(f.type, f.name)) for f in schema.fields])
 
 

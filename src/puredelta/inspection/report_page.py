@@ -174,11 +174,7 @@ class ReportFacts:
 
 
 def report_facts(log: TableLog, *, commits: int, clock: Clock = wall_clock) -> ReportFacts:
-    """Read a table for its report: the newest version, some commits, and a listing of the root.
-
-    Raises:
-        DeltaError: the newest version cannot be read.
-    """
+    """Read a table for its report: the newest version, some commits, and a listing of the root."""
     snapshot = log.snapshot()
     detail = detail_row(snapshot)
     found = newest_commits(log, snapshot, limit=commits)
@@ -252,10 +248,6 @@ def report_page(log: TableLog, *, commits: int = 200, clock: Clock = wall_clock)
     """Return the page as HTML: one document without scripts that loads nothing.
 
     Reads the log, the newest ``commits`` commits, and a listing of the table's root.
-
-    Raises:
-        TableNotFoundError: there is no table.
-        DeltaError: the newest version cannot be read.
     """
     return render(report_facts(log, commits=commits, clock=clock))
 

@@ -60,11 +60,7 @@ def link_new(temporary: Path, target: Path) -> PutOutcome:
 
 
 def make_directories(directory: Path) -> None:
-    """Make a directory and those above it that are missing, durably.
-
-    Raises:
-        StorageError: one of them is a file.
-    """
+    """Make a directory and those above it that are missing, durably."""
     missing = []
     while not directory.is_dir():
         missing.append(directory)

@@ -428,9 +428,6 @@ def translate(
 
     ``settings`` are Hadoop's. Where ``options`` name credentials, those of the settings are left
     out as a whole, and so are settings that cannot be translated.
-
-    Raises:
-        InvalidRequestError: no cloud has such an option.
     """
     config, client_options = split_options(location.cloud, options)
     replaces = not CREDENTIALS[location.cloud].isdisjoint(config)

@@ -159,11 +159,7 @@ class LocalStore:
             return read_file_end(self._file_name(path), num_bytes)
 
     def put_if_absent(self, path: str, content: bytes) -> PutOutcome:
-        """Write aside, flush, then link: a link never replaces an existing name.
-
-        Raises:
-            UnsupportedError: the file system has no hard links (UNSUPPORTED_STORAGE).
-        """
+        """Write aside, flush, then link: a link never replaces an existing name."""
         return self.put_parts_if_absent(path, (content,))
 
     def put_parts_if_absent(self, path: str, parts: Iterable[bytes]) -> PutOutcome:

@@ -283,9 +283,6 @@ class ObjectStore:
 
         obstore repeats a put whose answer was lost, and is then told that the object exists:
         whose it is, is for the caller to find out.
-
-        Raises:
-            UnknownOutcomeError: the store may still create the object.
         """
         return self._put_new(path, content)
 

@@ -294,20 +294,12 @@ def file_status(uri: str) -> FileStatus | None:
 
 
 def open_file(uri: str) -> BinaryIO:
-    """Open a file for reading.
-
-    Raises:
-        FileNotFoundError: there is no such local file.
-    """
+    """Open a file for reading."""
     return Path(_required_path(uri)).open("rb")
 
 
 def read_end(uri: str, num_bytes: int) -> FileEnd:
-    """Return the last bytes of a file.
-
-    Raises:
-        FileNotFoundError: there is no such local file.
-    """
+    """Return the last bytes of a file."""
     return read_file_end(_required_path(uri), num_bytes)
 
 

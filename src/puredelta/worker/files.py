@@ -146,11 +146,7 @@ class NewFile:
         return self._content
 
     def finish(self) -> tuple[int, int]:
-        """Make the file visible as a whole; return its size and time (ms).
-
-        Raises:
-            OSError: the storage refused; nothing is there then.
-        """
+        """Make the file visible as a whole; return its size and time (ms)."""
         if self._content is None or isinstance(self._path, str):
             written = os.stat(label(self._path))  # noqa: PTH116
             return written.st_size, written.st_mtime_ns // 1_000_000

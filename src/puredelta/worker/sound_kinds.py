@@ -46,11 +46,7 @@ _LESSONS_MAX = 64
 
 
 def require_sound_footer(end: bytes, data_end: int) -> None:
-    """Check a footer, given with what follows it, as `require_sound` does, and remember its kind.
-
-    Raises:
-        UnsoundFooterError: something is wrong with it.
-    """
+    """Check a footer with its trailer as `require_sound` does, and remember its kind."""
     known = kept("sound footers").setdefault("kinds", _KnownKinds())
     content = end[:-TRAILER_BYTES]
     if not known.has(content):
@@ -83,11 +79,7 @@ def require_sound_path(path: str) -> int:
 
 
 def sound_parquet(file: BinaryIO, **options: Any) -> pq.ParquetFile:
-    """Open a file for Arrow's reader, given as one that Python can read; ``options`` are Arrow's.
-
-    Raises:
-        pa.ArrowInvalid: it is damaged, encrypted, or no Parquet file. Other errors are Arrow's.
-    """
+    """Open a file for Arrow's reader; ``options`` are those of Arrow."""
     require_sound_file(file)
     return pq.ParquetFile(file, **options)
 

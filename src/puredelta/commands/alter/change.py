@@ -32,12 +32,7 @@ from puredelta.spark.session.session import settings_of
 
 
 def start_change(spark: SparkSession, log: TableLog) -> Command:
-    """Read the newest version for a change of it.
-
-    Raises:
-        TableNotFoundError: there is no table.
-        UnsupportedError: it has a feature that this library cannot write.
-    """
+    """Read the newest version for a change of it."""
     return start_command(spark, log, Capability.ADMINISTER)
 
 
@@ -58,9 +53,6 @@ def commit_change(
     """Commit what a statement makes of a table, and return the version that this makes.
 
     ``writes_metadata``: the metadata action is part of the commit though it may be as before.
-
-    Raises:
-        ConflictError: another writer changed what this change is about.
     """
     before = command.snapshot.config
     unchanged = after.metadata == before.metadata
@@ -79,10 +71,6 @@ def changed_config(
     """Return the table with other metadata or protocol, checked together.
 
     The protocol rises where the properties need it.
-
-    Raises:
-        InvalidRequestError: properties do not agree, or a feature has to be asked for by name
-            (FEATURES_REQUIRE_MANUAL_ENABLEMENT).
     """
     properties = TableProperties.of(metadata.configuration)
     schema = parse_schema(metadata.schema_string)

@@ -72,12 +72,6 @@ def change_table_columns(
 
     A type may only become wider, and only where type widening is enabled; a column that may
     be NULL stays so.
-
-    Raises:
-        InvalidRequestError: there is no such column, or the change is none of these
-            (UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP and other codes).
-        pyspark.errors.AnalysisException: a default is none of its column.
-        ConflictError: another writer changed the table meanwhile.
     """
     command = start_change(spark, log)
     config = command.snapshot.config

@@ -66,14 +66,7 @@ class NewColumn:
 
 
 def add_table_columns(spark: SparkSession, log: TableLog, columns: Sequence[NewColumn]) -> int:
-    """Add columns, NULL in the rows there are; return the version made.
-
-    Raises:
-        InvalidRequestError: a column exists, is required (OPERATION_NOT_ALLOWED), has a
-            default (WRONG_COLUMN_DEFAULTS_ADD_COLUMN), has nowhere to go, or a type that has
-            to be enabled first.
-        ConflictError: another writer changed the table meanwhile.
-    """
+    """Add columns, NULL in the rows there are; return the version made."""
     command = start_change(spark, log)
     snapshot = command.snapshot
     schema = snapshot.config.schema
@@ -98,14 +91,7 @@ def add_table_columns(spark: SparkSession, log: TableLog, columns: Sequence[NewC
 def drop_table_columns(
     spark: SparkSession, log: TableLog, paths: Sequence[FieldPath], *, if_exists: bool = False
 ) -> int | None:
-    """Drop columns and nested fields; return the version made, None if there was none of them.
-
-    Raises:
-        InvalidRequestError: columns are not mapped (UNSUPPORTED_DROP_COLUMN), or one does not
-            exist, partitions or clusters the table, is the last one, or something depends
-            on it.
-        ConflictError: another writer changed the table meanwhile.
-    """
+    """Drop columns and nested fields; return the version made, None if there was none of them."""
     command = start_change(spark, log)
     REFUSED_BY_DROP_COLUMN.require_defaults(command.session.settings)
     config = command.snapshot.config
@@ -126,13 +112,7 @@ def drop_table_columns(
 
 
 def rename_table_column(spark: SparkSession, log: TableLog, path: FieldPath, new_name: str) -> int:
-    """Rename a column or nested field; return the version made.
-
-    Raises:
-        InvalidRequestError: columns are not mapped (UNSUPPORTED_RENAME_COLUMN), there is no
-            such column, the name is taken, or something depends on the old one.
-        ConflictError: another writer changed the table meanwhile.
-    """
+    """Rename a column or nested field; return the version made."""
     command = start_change(spark, log)
     config = command.snapshot.config
     canonical, _ = find_field(config.schema, path)

@@ -118,11 +118,6 @@ def set_table_properties(
     change the protocol alone. Switching row tracking on gives ids to the rows there are, and
     the mapping mode ``none`` writes all files anew, in commits before. ``operation`` is what the
     history says instead of SET TBLPROPERTIES.
-
-    Raises:
-        InvalidRequestError: a property is none of a table's, or not set this way.
-        UnsupportedError: it asks for what is not implemented.
-        ConflictError: another writer changed the table meanwhile.
     """
     command = start_change(spark, log)
     arbitrary = ALLOW_ARBITRARY_PROPERTIES.flag(command.session.settings)
@@ -210,22 +205,13 @@ def upgrade_protocol_versions(
     """Support all that a pair of versions stands for; return the version made.
 
     Nothing is taken away: lower versions than the table's ask for nothing new.
-
-    Raises:
-        InvalidRequestError: a version does not exist, or reader version 3 comes without
-            writer version 7.
     """
     versions = dict(zip(PROTOCOL_VERSION_KEYS, (str(reader), str(writer)), strict=True))
     return set_table_properties(spark, log, versions)
 
 
 def add_feature_support(spark: SparkSession, log: TableLog, name: str) -> int:
-    """Make the table support a feature, its name in any case; return the version made.
-
-    Raises:
-        InvalidRequestError: there is no such feature (UNSUPPORTED_FEATURES_IN_CONFIG).
-        UnsupportedError: this library could not write the table any more.
-    """
+    """Make the table support a feature, its name in any case; return the version made."""
     asked = {FEATURE_PREFIX + name: "supported"}
     return set_table_properties(spark, log, asked, operation=set_operation(asked))
 
@@ -267,11 +253,7 @@ def checked_settings(properties: Mapping[str, str], *, allow_arbitrary: bool) ->
 def with_settings(
     config: TableConfig, wanted: Mapping[str, str], *, new_id: IdSource = random_id
 ) -> TableConfig:
-    """Return the table with properties of `checked_settings` set.
-
-    Raises:
-        InvalidRequestError: they do not agree with the table or each other.
-    """
+    """Return the table with properties of `checked_settings` set."""
     stored = {k: v for k, v in stored_configuration(wanted).items() if k != COMMENT}
     metadata = replace(
         config.metadata,

@@ -74,12 +74,6 @@ def remove_column_mapping(command: Command, *, keeps_property: bool) -> int:
 
     Rows keep their ids, deleted rows leave the files, nothing counts as a change of data.
     ``keeps_property``: the mode is then set to ``none``, else it is no longer set.
-
-    Raises:
-        InvalidRequestError: a name has characters that files cannot have without mapping
-            (INVALID_COLUMN_NAMES_WHEN_REMOVING_COLUMN_MAPPING).
-        ConflictError: another writer added or removed rows, or changed the table. Nothing is left.
-        DeltaError: the storage refused, or rows were lost on the way. Nothing is left.
     """
     snapshot = command.snapshot
     delta_conf.REFUSED_BY_MAPPING_REMOVAL.require_defaults(command.session.settings)
@@ -170,9 +164,6 @@ def remove_type_widening(command: Command) -> bool:
 
     Returns whether there was anything to do. Only a table with a record of changes can have such
     files: their footers are read then, once each. Files that come meanwhile are looked at, too.
-
-    Raises:
-        ConflictError: another writer deleted one of the files, or changed the table.
     """
     seen: set[str] = set()
     while True:

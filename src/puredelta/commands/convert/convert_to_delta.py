@@ -125,19 +125,6 @@ def convert_to_delta(
     Examples:
         >>> convert_to_delta(spark, "parquet.`/data/events`", "day date")  # doctest: +SKIP
         ConvertResult(location='file:/data/events', version=0, num_files=365, message=None)
-
-    Raises:
-        InvalidRequestError: identifier, directory, schema and files do not fit together;
-            the code says how (E-02, C-30 to C-48).
-        TableNotFoundError: the directory does not exist (DELTA_PATH_DOES_NOT_EXIST), or the
-            catalog has no such table (TABLE_OR_VIEW_NOT_FOUND).
-        CorruptTableError: a file is not Parquet (DELTA_FAILED_READ_FILE_FOOTER), or with
-            ``verify`` its footer is wrong about its rows (DELTA_WRONG_STATISTICS).
-        UnsupportedError: the storage, a Parquet type, or what an Iceberg table has and no Delta
-            table can have.
-        ConflictError: another writer created the table, or files came, changed or went
-            meanwhile (DELTA_CONCURRENT_WRITE).
-        CatalogError: the table is made, but the catalog does not change its entry.
     """
     target = find_target(spark, identifier, partition_schema)
     log = open_log(spark, target.location)

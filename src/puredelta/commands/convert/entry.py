@@ -108,11 +108,6 @@ def adopt_log(
 
     Properties that the catalog has beyond the log's go into the log. Returns the version of that
     commit, None where none was needed.
-
-    Raises:
-        InvalidRequestError: the properties differ (DELTA_CONVERT_METASTORE_METADATA_MISMATCH), or
-            files have come since the conversion that the table does not know.
-        CatalogError: the catalog refuses; the table is as it was.
     """
     session = SessionInfo.of(spark)
     settings = ConvertSettings.parse(session.settings)

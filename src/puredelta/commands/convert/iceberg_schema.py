@@ -52,11 +52,7 @@ _PRIMITIVES: Mapping[type[I.IcebergType], DataType] = {
 
 
 def delta_schema(schema: Schema, narrowest: Mapping[int, DataType]) -> StructType:
-    """Return the columns of a Delta table; ``narrowest`` are types that files have, by field id.
-
-    Raises:
-        UnsupportedError: a column has a type or a default that a Delta table cannot have.
-    """
+    """Return the columns of a Delta table; ``narrowest`` are types that files have, by field id."""
     after = _struct(schema.fields, {}, ())
     return with_type_changes(_struct(schema.fields, narrowest, ()), after)
 

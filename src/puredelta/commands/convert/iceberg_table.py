@@ -84,11 +84,7 @@ class Partitions:
     def of(
         cls, metadata: TableMetadata, files: Sequence[DataFile], columns: Sequence[FileColumns]
     ) -> Partitions:
-        """Choose the partition columns.
-
-        Raises:
-            UnsupportedError: a file lacks a column that only its partition value knows.
-        """
+        """Choose the partition columns."""
         specs = {number: _places(spec) for number, spec in metadata.specs().items()}
         used = {file.spec_id for file in files} or {metadata.default_spec_id}
         top = {field.field_id: field for field in metadata.schema().fields}

@@ -45,10 +45,6 @@ def read_sink_log(store: Store) -> list[StoredFile] | None:
     """Return the committed files of a streaming sink; ``None`` where no log is kept.
 
     Sizes and times are those the log gives.
-
-    Raises:
-        CorruptTableError: the log has a gap, another version or a file outside of the
-            directory.
     """
     batches = _current_batches([f.name for f in store.list_from(SINK_LOG_DIRECTORY)], store)
     if batches is None:
@@ -121,10 +117,6 @@ def list_data_files(store: Store, *, use_metadata_log: bool = True) -> tuple[Sto
 
     The log of a Spark streaming sink, where there is one, knows which files were committed
     and replaces the listing. Otherwise every visible file counts, whatever its suffix.
-
-    Raises:
-        TableNotFoundError, InvalidRequestError: as `require_files`.
-        CorruptTableError: the sink's log cannot be read.
     """
     files = read_sink_log(store) if use_metadata_log else None
     if files is None:
@@ -206,11 +198,7 @@ class CatalogFiles:
 
 
 def list_table_files(store: Store) -> CatalogFiles:
-    """Return the files directly in the directory of a table without partitions.
-
-    Raises:
-        TableNotFoundError, InvalidRequestError: as `require_files`.
-    """
+    """Return the files directly in the directory of a table without partitions."""
     files = _visible(store, "")
     require_files(store, files)
     nothing = PartitionDirectory(levels=(), file_uri=store.root_uri)

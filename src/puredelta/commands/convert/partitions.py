@@ -92,12 +92,7 @@ def require_partition_columns(columns: StructType) -> None:
 def read_partitions(
     paths: Iterable[str], root_uri: str, rules: PartitionRules
 ) -> Mapping[str, PartitionValues]:
-    """Return the `partition_values` of every directory among ``paths`` (relative to the root).
-
-    Raises:
-        InvalidRequestError: as `partition_values`, and a directory has another number of levels
-            than there are columns (DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME).
-    """
+    """Return the `partition_values` of every directory among ``paths`` (relative to the root)."""
     directories: dict[str, PartitionDirectory] = {}
     for path in paths:
         directory = path.rpartition("/")[0]
@@ -118,13 +113,6 @@ def partition_values(
     letter (C-44, C-45). Another spelling Spark understands, such as ``yes`` for a boolean,
     is stored in the log's, or most readers would stop at it. Text that is no value stops the
     conversion; with ``ignore_cast_failure`` it is NULL, as delta-spark reads it.
-
-    Raises:
-        InvalidRequestError: a directory disagrees with the columns: other names or another
-            order (DELTA_UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME), a value that is not of the
-            declared type (DELTA_FAILED_CAST_PARTITION_VALUE), is longer than it allows
-            (EXCEED_LIMIT_LENGTH), or is NULL where the column is declared NOT NULL
-            (DELTA_NOT_NULL_CONSTRAINT_VIOLATED).
     """
     canonical = _canonical_texts(directories.values(), rules)
     for found in directories.values():

@@ -112,9 +112,6 @@ def preview_convert(
     Examples:
         >>> preview_convert(spark, "parquet.`/data/events`", "infer").lines()  # doctest: +SKIP
         (('location', 'file:/data/events'), ..., ('files', '365'), ...)
-
-    Raises:
-        DeltaError: the identifier names nothing that could be looked at.
     """
     target = find_target(spark, identifier, partition_schema)
     log = open_log(spark, target.location)

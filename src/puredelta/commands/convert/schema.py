@@ -327,12 +327,7 @@ class FileSchemas:
         return merged
 
     def read(self, found: FoundSchema) -> StructType:
-        """Return the schema of one kind of file, all of it nullable (C-30, C-33).
-
-        Raises:
-            InvalidRequestError: a type that a Delta table cannot have
-                (DELTA_UNSUPPORTED_DATA_TYPES).
-        """
+        """Return the schema of one kind of file, all of it nullable (C-30, C-33)."""
         schema = self._known.get(found.text)
         if schema is None:
             stated = _schema_of_text(found.text, self._settings)

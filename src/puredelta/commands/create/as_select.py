@@ -64,13 +64,6 @@ def create_table_as(
 
     The columns are those of the rows. REPLACE and CREATE OR REPLACE take the place of the
     table that is there, its definition and all of its rows, also of one at a path.
-
-    Raises:
-        InvalidRequestError: the definition or the rows cannot be a table's, a table or
-            other files are there, or ``overwriteSchema=false`` contradicts the replacement.
-        TableNotFoundError: there is no table to replace (TABLE_OR_VIEW_NOT_FOUND).
-        ConflictError: another writer created or changed the table meanwhile.
-        DeltaError: the storage refused (WRITE_FAILED).
     """
     rows = first.rows
     require_no_helper_names(rows.columns)

@@ -198,13 +198,6 @@ def create_table(
 
     Like delta-spark, CREATE OR REPLACE replaces a table that the catalog knows. One at a
     path it compares with the definition, and changes nothing.
-
-    Raises:
-        InvalidRequestError: the definition cannot be a table's, a table or other files are
-            there (TABLE_OR_VIEW_ALREADY_EXISTS, CREATE_TABLE_WITH_NON_EMPTY_LOCATION), or
-            the table that is there is another (CREATE_TABLE_...).
-        TableNotFoundError: there is no table to replace (TABLE_OR_VIEW_NOT_FOUND).
-        ConflictError: another writer created or changed the table meanwhile.
     """
     snapshot = find_existing(log, mode, entry)
     if snapshot is not None and mode is CreateMode.CREATE_IF_NOT_EXISTS:

@@ -94,13 +94,6 @@ def plan_table(
 
     In the place of a table that exists it is what `plan_replacement` makes of it; column ids
     go on from those of the old table.
-
-    Raises:
-        InvalidRequestError: columns, properties, partitioning or clustering cannot be a
-            table's; the code says which rule it is.
-        UnsupportedError: the table would need a feature this library cannot write.
-        pyspark.errors.AnalysisException: a default is none of its column
-            (INVALID_DEFAULT_VALUE).
     """
     columns = definition.columns
     require_no_duplicates(columns)

@@ -106,13 +106,7 @@ def _without_lengths(data_type: DataType) -> DataType:
 
 
 def require_valid_columns(schema: StructType, partition_columns: Sequence[str]) -> None:
-    """Check what the types and metadata of single columns may say.
-
-    Raises:
-        InvalidRequestError: NOT NULL inside of an array or map (NESTED_NOT_NULL_CONSTRAINT),
-            an identity column with step 0, of another type than BIGINT, or one that
-            partitions the table (IDENTITY_COLUMNS_...).
-    """
+    """Check what the types and metadata of single columns may say."""
     for field in schema.fields:
         _require_nullable_elements(field)
         if IDENTITY_STEP in field.metadata:

@@ -139,10 +139,6 @@ def require_harmless(config: TableConfig, settings: Mapping[str, str]) -> None:
     """Refuse a table whose stored expressions reach beyond the row that is written.
 
     Call it before any of them reaches Spark: the analyzer evaluates some.
-
-    Raises:
-        InvalidRequestError: one of them calls methods of the JVM and the session does not allow
-            that, or reads tables (DELTA_UNSUPPORTED_EXPRESSION).
     """
     _require_harmless(stored_expressions(config), settings)
 
@@ -150,11 +146,7 @@ def require_harmless(config: TableConfig, settings: Mapping[str, str]) -> None:
 def require_harmless_change(
     actions: Iterable[Action], existing: Snapshot | None, settings: Mapping[str, str]
 ) -> None:
-    """Refuse to store such an expression; those that are there already may stay.
-
-    Raises:
-        InvalidRequestError: as `require_harmless`.
-    """
+    """Refuse to store such an expression; those that are there already may stay."""
     given = list(actions)
     metadata = next((a for a in given if isinstance(a, Metadata)), None)
     protocol = next((a for a in given if isinstance(a, Protocol)), None)

@@ -75,11 +75,6 @@ def plan_new_table(
 
     ``settings`` are the session's. With column mapping on, every field gets a physical name
     and an id. Runs no job and touches no storage.
-
-    Raises:
-        InvalidRequestError: a property has a value it cannot have, or the schema cannot be
-            that of a table.
-        UnsupportedError: a property asks for a feature that this library cannot write.
     """
     REFUSED_BY_DEFINITIONS.require_defaults(settings)
     properties = {**default_properties(settings), **wanted.properties}

@@ -173,12 +173,7 @@ def _replaced(
 def with_schema(
     config: TableConfig, schema: StructType, partition_columns: tuple[str, ...]
 ) -> TableConfig:
-    """Change metadata, and the protocol where the new columns need more of it.
-
-    Raises:
-        InvalidRequestError: a table cannot have such a schema (see `require_valid_schema`),
-            or a type needs a feature that is not added unasked.
-    """
+    """Change metadata, and the protocol where the new columns need more of it."""
     mapped = config.column_mapping is not ColumnMappingMode.NONE
     require_valid_schema(schema, partition_columns, column_mapping=config.column_mapping)
     configuration = dict(config.metadata.configuration)

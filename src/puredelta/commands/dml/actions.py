@@ -154,11 +154,7 @@ def commit(
     *,
     discard: Callable[[], None],
 ) -> Outcome:
-    """Commit what is due; the files are removed if the commit is known not to stand.
-
-    Raises:
-        ConflictError: another writer changed what this statement read.
-    """
+    """Commit what is due; the files are removed if the commit is known not to stand."""
     command, version = context.command, None
     if prepared.is_due:
         version = finish(command, prepared.request, discard=discard).version

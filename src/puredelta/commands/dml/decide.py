@@ -294,11 +294,7 @@ class Decision:
 
 
 def decide(context: StatementContext, plan: SearchPlan, positions: RowPositions) -> Decision:
-    """Decide from the positions; reads the deletion vectors of touched files, nothing else.
-
-    Raises:
-        InvalidRequestError: files would be removed from a table that only takes appends (M-111).
-    """
+    """Decide from the positions; reads the deletion vectors of touched files, nothing else."""
     statement = context.statement
     if plan.search is Search.WHOLE_FILES:
         files = FilePlan(dropped=tuple(plan.candidates.adds()))

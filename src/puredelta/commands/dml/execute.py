@@ -108,12 +108,7 @@ def run_merge(
 def replace_rows(
     command: Command, rows: DataFrame, spec: ReplaceSpec
 ) -> tuple[Outcome, Report | None]:
-    """Delete the rows of the condition and insert the new ones, in one commit; with a report.
-
-    Raises:
-        InvalidRequestError: a row breaks a rule of the table.
-        ConflictError: another writer changed what this write relies on.
-    """
+    """Delete the rows of the condition and insert the new ones, in one commit; with a report."""
     return execute_reported(command, spec, replaced_input(command, rows))
 
 
@@ -181,9 +176,6 @@ class PreparedChange:
 
         ``"plan"`` runs no Spark job; ``"source"`` evaluates the source of a MERGE, so that its
         keys skip files. See ``docs/explain.md``.
-
-        Raises:
-            InvalidRequestError: the statement is wrong, or there is no such mode.
         """
         parsed = explain_mode(mode)
         with self._started() as (command, rows):

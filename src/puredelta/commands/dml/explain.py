@@ -63,9 +63,6 @@ def dry_run_statement(
     clauses have to be counted, and with ``check_new_rows`` one that computes the new rows and
     drops them: what the table refuses is refused here. Nothing is written that stays.
     Commits of others since version ``since`` are looked at, or since the statement began.
-
-    Raises:
-        DeltaError: what the execution would raise.
     """
     done_before = command.already_committed()
     with (

@@ -226,9 +226,6 @@ def identity_values(config: TableConfig, source: StagedSource) -> Mapping[str, C
     """Return the values of identity columns for rows inserted from staged rows (M-102).
 
     All INSERT clauses share them: a staged row has one value, whichever clause inserts it.
-
-    Raises:
-        DeltaError: the values leave the range of BIGINT.
     """
     return {
         name: identity_value(identity, source.row_counts, file=SOURCE_FILE, row=SOURCE_ROW)

@@ -81,13 +81,7 @@ class ReplacedRows:
 
 
 def resolve_replaced(spark: SparkSession, where: str, config: TableConfig) -> ReplacedRows:
-    """Resolve the condition of ``replaceWhere``; runs no job.
-
-    Raises:
-        pyspark.errors.PySparkException: Spark refuses the expression.
-        InvalidRequestError: it cannot be a condition of a DELETE, or names a column of the data
-            where the session forbids that (NON_PARTITION_COLUMN_REFERENCE).
-    """
+    """Resolve the condition of ``replaceWhere``; runs no job."""
     session = SessionInfo.of(spark)
     if not REPLACE_WHERE_DATA_COLUMNS.flag(session.settings):
         return ReplacedRows(statement=resolve_partition_condition(spark, where, config))

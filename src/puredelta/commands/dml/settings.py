@@ -173,9 +173,6 @@ class MergeSettings:
     def parse(cls, settings: Mapping[str, str], *, spark_version: str = "") -> MergeSettings:
         """Read them from text by key; a key that is not set may be missing.
 
-        Raises:
-            InvalidRequestError: a value that the setting does not have.
-
         >>> MergeSettings.parse({}).evolves_schema
         False
         """

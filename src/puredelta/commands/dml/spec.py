@@ -286,11 +286,7 @@ def require_merge_condition(condition: object) -> Expression:
 
 
 def optional_condition(condition: object) -> Expression | None:
-    """Return the condition of a clause, which may be missing.
-
-    Raises:
-        TypeError: it is neither text nor a Column.
-    """
+    """Return the condition of a clause, which may be missing."""
     return None if condition is None else _expression(condition)
 
 
@@ -435,9 +431,6 @@ def ask(
     """Check the clauses, and start to parse statistics; runs no Spark job.
 
     ``settings`` are those of the session unless they are given.
-
-    Raises:
-        InvalidRequestError: a MERGE has no clause (M-09), or one that cannot be reached (M-08).
     """
     if settings is None:
         settings = ExecutionSettings.parse(command.session.settings)
@@ -455,12 +448,7 @@ def ask(
 def start_statement(
     spark: SparkSession, log: TableLog, *, on_phase: Callable[[Phase], None] = ignore_phase
 ) -> Command:
-    """Start a call on the newest version of a table; small files are compacted after it.
-
-    Raises:
-        InvalidRequestError: the session names an application without a version, or the reverse.
-        UnsupportedError: the table uses a feature that is not implemented.
-    """
+    """Start a call on the newest version of a table; small files are compacted after it."""
     command = start_command(spark, log, Capability.MERGE, on_phase=on_phase)
     settings = CommitSettings.parse_idempotent(command.session.settings)
     return replace(command, settings=settings, hooks=(AUTO_COMPACTION,))

@@ -147,11 +147,7 @@ class StagedSource:
         return rows.withColumns(voids) if voids else rows
 
     def require_unchanged(self) -> None:
-        """Call it after the last read, before anything is committed.
-
-        Raises:
-            DeltaError: a file of a source that is read in place changed.
-        """
+        """Call it after the last read, before anything is committed."""
         if self.in_place is not None:
             self.in_place.require_unchanged()
 

@@ -67,12 +67,7 @@ class RowCounts:
 def verify(
     context: StatementContext, plan: SearchPlan, decision: Decision, written: WrittenFiles
 ) -> RowCounts:
-    """Compare what was written with what should be, and count rows.
-
-    Raises:
-        DeltaError: they differ (DELTA_NUM_RECORDS_MISMATCH), or a file of a source that is read
-            in place changed.
-    """
+    """Compare what was written with what should be, and count rows."""
     context.source.require_unchanged()
     if plan.search is Search.WHOLE_FILES:
         deleted = plan.candidates.num_records()

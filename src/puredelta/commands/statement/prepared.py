@@ -125,9 +125,6 @@ def running_statement(
 
     ``name`` is ``MERGE``, ``OPTIMIZE``, ...; ``table`` the root of the table; ``settings`` those of
     the session, if they are known. What ``runs_jobs`` is false of leaves Spark alone.
-
-    Raises:
-        InvalidRequestError: ``spark.puredelta.progress`` is none of its values.
     """
     made = settings_of(spark) if settings is None else settings
     tracer = find_tracer()

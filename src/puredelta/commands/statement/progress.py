@@ -148,9 +148,6 @@ def open_progress(
 ) -> ProgressLine | None:
     """Return the line of a statement, ``None`` if the session wants none. ``tag`` is that of its
     jobs, if it starts any.
-
-    Raises:
-        InvalidRequestError: the setting is none of auto, on, off.
     """
     if not wants_progress(settings, sys.stderr, classic=not is_connect(spark)):
         return None

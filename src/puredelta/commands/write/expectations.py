@@ -87,11 +87,7 @@ class RowCheck:
         quarantine: TableLog | None = None,
         set_transaction: SetTransaction | None = None,
     ) -> RowCheck:
-        """Read the expectations.
-
-        Raises:
-            InvalidRequestError: an action is none, or a condition neither text nor a Column.
-        """
+        """Read the expectations."""
         given = {
             name: one if isinstance(one, Expectation) else Expectation(one)
             for name, one in expectations.items()
@@ -104,13 +100,7 @@ class RowCheck:
         )
 
     def __call__(self, rows: DataFrame) -> CheckedRows:
-        """Count violations, and return the rows that are to be committed. Runs a job or two.
-
-        Raises:
-            InvalidRequestError: a row breaks an expectation that must not be broken
-                (DELTA_EXPECTATION_VIOLATED). Nothing has been written.
-            pyspark.errors.AnalysisException: a condition is wrong.
-        """
+        """Count violations, and return the rows that are to be committed. Runs a job or two."""
         if not self.conditions:
             return CheckedRows(rows=rows)
         flags = {name: _FLAG.format(n) for n, name in enumerate(self.conditions)}

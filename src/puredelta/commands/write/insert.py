@@ -88,12 +88,6 @@ def plan_insert(
     Columns without a value get their default, or NULL. ``overwrite`` replaces what a
     DataFrame write in mode ``overwrite`` does; with ``partition`` only those partitions,
     unless ``spark.sql.sources.partitionOverwriteMode`` is dynamic.
-
-    Raises:
-        TableNotFoundError: there is no table.
-        InvalidRequestError: a column is unknown.
-        pyspark.errors.AnalysisException: too many or too few values, or one of a type that
-            does not fit.
     """
     config = log.snapshot().config
     chosen = value_columns(config, request)
@@ -137,12 +131,7 @@ def _new_columns(
 
 
 def value_columns(config: TableConfig, request: InsertRequest) -> list[StructField]:
-    """Return the columns that the values of each row are for, in their order.
-
-    Raises:
-        InvalidRequestError: a name is unknown or stands there twice, or PARTITION names
-            what does not partition the table (NON_PARTITION_COLUMN).
-    """
+    """Return the columns that the values of each row are for, in their order."""
     _require_partition_columns(config, (*request.partition, *request.open_partition))
     fixed = {f.name for f, _ in _fixed_columns(config, request)}
     if request.columns:

@@ -104,12 +104,7 @@ class WriteOptions:
 
     @classmethod
     def parse(cls, conf: Mapping[str, str], options: Mapping[str, object]) -> WriteOptions:
-        """Read options (names in any case), with the session's settings as their defaults.
-
-        Raises:
-            InvalidRequestError: an option this library does not have, a value it cannot
-                have, or options that exclude each other.
-        """
+        """Read options (names in any case), with the session's settings as their defaults."""
         given, properties = _split_options(options)
         settings = CommitSettings.parse_idempotent(conf)
         if "txnAppId" in given or "txnVersion" in given:

@@ -140,13 +140,7 @@ class PlannedWrite:
     """Set by this write, too."""
 
     def run(self) -> WriteOutcome:
-        """Write the files and commit them; high water marks of identity columns move.
-
-        Raises:
-            InvalidRequestError: a row breaks a rule of the table or of ``replaceWhere``.
-            ConflictError: another writer changed what this write relies on.
-            DeltaError: the storage refused (WRITE_FAILED).
-        """
+        """Write the files and commit them; high water marks of identity columns move."""
         command = self.command
         self.config.require(write_capability(self.mode))
         self._require_same_definition()

@@ -75,15 +75,6 @@ def write_table(
     neither does a write that its application (``txnAppId``, ``txnVersion``) has done before.
     With ``replaceWhere`` or ``partitionOverwriteMode=dynamic`` an overwrite replaces a part of
     the table.
-
-    Raises:
-        InvalidRequestError: the table is there (TABLE_ALREADY_EXISTS), the rows do not fit
-            (SCHEMA_MISMATCH, FAILED_TO_MERGE_FIELDS), break a constraint or do not satisfy
-            ``replaceWhere`` (REPLACE_WHERE_MISMATCH), a table must not lose rows
-            (CANNOT_MODIFY_APPEND_ONLY), an option is unknown.
-        UnsupportedError: the table needs a feature this library cannot write.
-        ConflictError: another writer changed what this write relies on.
-        DeltaError: the storage refused (WRITE_FAILED).
     """
     planned = plan_write(rows, log, request)
     return WriteOutcome(version=None) if planned is None else planned.run()

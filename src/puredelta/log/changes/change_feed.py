@@ -81,12 +81,7 @@ class ChangeFiles:
 
 
 def find_change_files(commits: Iterable[Commit], timestamps_ms: Mapping[int, int]) -> ChangeFiles:
-    """Sort the file actions of ``commits``; ``timestamps_ms`` has the time of every version.
-
-    Raises:
-        CorruptTableError: the action of a removed file lacks what readers need
-            (DELTA_REMOVE_FILE_CDC_MISSING_EXTENDED_METADATA).
-    """
+    """Sort the file actions of ``commits``; ``timestamps_ms`` has the time of every version."""
     found = ChangeFiles()
     for commit in commits:
         _sort_commit(commit, timestamps_ms[commit.version], found)
@@ -187,11 +182,7 @@ class ChangedRows:
 def read_vector_changes(
     changes: Sequence[VectorChange], root_uri: str, *, open_at: Callable[[str], Store] = open_store
 ) -> list[ChangedRows]:
-    """Compare old and new deletion vectors: newly deleted rows are deletes, restored rows inserts.
-
-    Raises:
-        CorruptTableError: a vector is missing or damaged (see `read_positions`).
-    """
+    """Compare two deletion vectors: newly deleted rows are deletes, restored ones inserts."""
     table = FileTable.of(
         replace(change.file, deletion_vector=vector)
         for change in changes

@@ -87,11 +87,7 @@ class TrackedRead:
 
     @classmethod
     def of(cls, log: TableLog, schema_log: SchemaLog) -> TrackedRead:
-        """Return what a new stream reads by; changes without rows between them become one.
-
-        Raises:
-            InvalidRequestError, CorruptTableError: see `SchemaLog.with_entry`.
-        """
+        """Return what a new stream reads by; changes without rows between them become one."""
         newest, current = log.snapshot(), schema_log.current
         if current is None:
             return cls(schema_log=schema_log, snapshot=newest)
@@ -144,12 +140,7 @@ class StreamTracking:
         self._known_version = -1 if current is None else current.version
 
     def start_at(self, version: int) -> None:
-        """Write the first entry, if there is none, for a stream that begins with a version.
-
-        Raises:
-            InvalidRequestError: the table was in another state then than the columns of the stream
-                are made for (DELTA_STREAMING_METADATA_EVOLUTION): the query has to be restarted.
-        """
+        """Write the first entry, if there is none, for a stream that begins with a version."""
         if self._schema_log.current is None:
             # "latest" is the version that comes next.
             state = self._log.snapshot(version=min(version, self._log.snapshot().version))

@@ -98,12 +98,7 @@ class RowStream:
         self.table.require_columns(metadata, version)
 
     def items(self, commit: Commit) -> tuple[StreamItem, ...]:
-        """Return the places of a commit.
-
-        Raises:
-            InvalidRequestError: the commit removes rows (DELTA_SOURCE_TABLE_IGNORE_CHANGES,
-                DELTA_SOURCE_IGNORE_DELETE).
-        """
+        """Return the places of a commit."""
         return count_actions(commit.version, _delivered(commit, self.rules, self.table.root_uri))
 
     def admitted(
@@ -177,12 +172,7 @@ class ChangeStream:
         )
 
     def require_metadata(self, metadata: Metadata, version: int) -> None:
-        """Refuse a version whose changes cannot be delivered.
-
-        Raises:
-            InvalidRequestError: the feed is off at this version (DELTA_MISSING_CHANGE_DATA), or
-                its columns cannot be read (see `StreamedTable.require_columns`).
-        """
+        """Refuse a version whose changes cannot be delivered."""
         require_feed(metadata, version, start=version, end=version)
         self.table.require_columns(metadata, version)
 
@@ -217,11 +207,7 @@ def _is_half(action: ItemAction | None) -> bool:
 
 
 def batch_changes(batch: StreamBatch, log: TableLog) -> ChangeFiles:
-    """Return the files of a batch of changes; the log is listed for the times of commits.
-
-    Raises:
-        CorruptTableError: a commit lacks what the feed needs (see `find_change_files`).
-    """
+    """Return the files of a batch of changes; the log is listed for the times of commits."""
     found = ChangeFiles()
     if batch.initial is not None and batch.initial_snapshot is not None:
         snapshot = batch.initial_snapshot
@@ -387,11 +373,7 @@ class StreamLog:
         self._first, self._initial, self._kept = None, None, {}
 
     def beginning(self) -> StreamOffset:
-        """Return the offset before the first file.
-
-        Raises:
-            TableNotFoundError, InvalidRequestError: see `StreamStart.first_version`.
-        """
+        """Return the offset before the first file."""
         first = self._first
         if first is None:
             first = self._first = self._settings.start.first_version(self.log)
@@ -413,11 +395,6 @@ class StreamLog:
 
         Without ``start`` it begins where the stream does, and None means that there is nothing.
         It does not go beyond ``bound``.
-
-        Raises:
-            InvalidRequestError: rows were removed, the columns changed, the change data feed was
-                off (see `RowStream` and `ChangeStream`).
-            CorruptTableError: a commit is missing (DELTA_MISSING_FILES_UNEXPECTED_VERSION).
         """
         is_first = start is None or _is_beginning(start)
         if start is not None and start.index == SCHEMA_BARRIER:
@@ -461,11 +438,7 @@ class StreamLog:
         return StreamBatch(initial=files, initial_snapshot=snapshot, commits=commits)
 
     def complete(self, end: StreamOffset) -> None:
-        """Take note that everything up to an offset is done.
-
-        Raises:
-            InvalidRequestError: the columns change there (see `StreamTracking.follow`).
-        """
+        """Take note that everything up to an offset is done."""
         if self.tracking is not None and end.index in {SCHEMA_BARRIER, AFTER_BARRIER}:
             self.tracking.follow(end.version)
 

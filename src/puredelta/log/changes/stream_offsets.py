@@ -384,13 +384,7 @@ class StreamStart:
         return cls(is_latest=True) if text == _LATEST else cls(version=int(text))
 
     def first_version(self, log: TableLog) -> int | None:
-        """Return the version whose commit comes first; None for the whole table.
-
-        Raises:
-            TableNotFoundError: there is no such version (DELTA_VERSION_NOT_FOUND).
-            InvalidRequestError: the time lies behind the newest version
-                (DELTA_TIMESTAMP_GREATER_THAN_COMMIT).
-        """
+        """Return the version whose commit comes first; None for the whole table."""
         if self.is_latest:
             return newest_version(log) + 1
         if self.timestamp_ms is not None:

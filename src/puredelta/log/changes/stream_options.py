@@ -61,14 +61,7 @@ class StreamOptions:
 
     @classmethod
     def parse(cls, option: Option, millis: Callable[[str], int]) -> StreamOptions:
-        """Read the options of a stream; ``millis`` reads ``startingTimestamp``.
-
-        Raises:
-            InvalidRequestError: a value means nothing (DELTA_ILLEGAL_OPTION), a version or time
-                to travel to was chosen (DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS), or see
-                `StreamStart.parse`.
-            UnsupportedError: an option that would have to change what is delivered, and cannot.
-        """
+        """Read the options of a stream; ``millis`` reads ``startingTimestamp``."""
         _require_known(option)
         ignores_all = _flag(option, "ignoreFileDeletion")
         fails_on_data_loss = _flag(option, "failOnDataLoss", default=True)
@@ -109,11 +102,7 @@ class StreamOptions:
             )
 
     def streamed(self, table: StreamedTable) -> Streamed:
-        """Return what the options ask for of a table.
-
-        Raises:
-            InvalidRequestError: a column of the table has the name of one of the feed's.
-        """
+        """Return what the options ask for of a table."""
         if self.reads_changes:
             return ChangeStream(table=table)
         return RowStream(table=table, rules=self.rules)

@@ -41,11 +41,7 @@ class StreamedTable:
         )
 
     def require_supported(self, commit: Commit) -> None:
-        """Refuse a commit after which nobody here can read the table.
-
-        Raises:
-            UnsupportedError: the table needs a feature that is not implemented.
-        """
+        """Refuse a commit after which nobody here can read the table."""
         for action in commit.actions:
             if isinstance(action, Protocol):
                 shape = TableShape.of(self.metadata)

@@ -86,10 +86,6 @@ def create_version(
     exception other than `CommitUnknownError` means that nothing was written: a store may lose the
     answer to a put, but a put it has reported as failed and does not show must never appear later,
     unless it said so (`UnknownOutcomeError`).
-
-    Raises:
-        CommitUnknownError: the store took the commit and cannot be read
-            (DELTA_COMMIT_STATE_UNKNOWN); files the commit refers to must be left alone.
     """
     path = log_path(commit_name(version))
     try:

@@ -107,9 +107,6 @@ def require_valid_actions(
 
     ``before`` is the configuration of the table before the commit (None for a new table),
     ``after`` the one after it. ``operation`` is the name of the operation in the history.
-
-    Raises:
-        InvalidRequestError: a rule of the functions below is broken.
     """
     _require_removable(actions, before)
     _require_distinct_files(actions)

@@ -163,9 +163,6 @@ def build_actions(
 
     What depends on the version is given out here: in-commit timestamps (X-11), row ids and
     row commit versions (X-14). ``config`` is the table as the commit leaves it.
-
-    Raises:
-        InvalidRequestError: a file of a table that tracks rows has no row count.
     """
     version = base.version + 1
     info, metadata = staged.info, staged.metadata

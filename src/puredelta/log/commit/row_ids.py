@@ -43,11 +43,7 @@ def assigns_row_ids(config: TableConfig) -> bool:
 
 
 def high_water_mark(domains: Iterable[DomainMetadata]) -> int:
-    """Return the highest row id assigned so far, -1 if there is none.
-
-    Raises:
-        CorruptTableError: the domain does not say (DELTA_LOG_CORRUPTED).
-    """
+    """Return the highest row id assigned so far, -1 if there is none."""
     for domain in domains:
         if domain.domain == ROW_TRACKING_DOMAIN and not domain.removed:
             return _mark(domain.configuration)
@@ -80,10 +76,6 @@ def assign_row_ids(
 
     Files that were in the table before keep their ids. If a winning commit has assigned ids to
     such a file since it was read (``recommitted``, by canonical path), these ids are used.
-
-    Raises:
-        InvalidRequestError: a new file has no row count
-            (DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS).
     """
     result: list[Action] = []
     mark = highest

@@ -74,11 +74,7 @@ def reconcile_rows(
 def with_unions(
     staged: StagedCommit, *, store: Store, config: TableConfig, new_id: IdSource
 ) -> tuple[StagedCommit, WrittenVectors]:
-    """Write the vectors of reconciled files; a file without rows is removed only.
-
-    Raises:
-        OSError: the storage failed; nothing is left.
-    """
+    """Write the vectors of reconciled files; a file without rows is removed only."""
     if not staged.unions:
         return staged, WrittenVectors()
     written = write_vectors(staged.unions, store=store, config=config, new_id=new_id)

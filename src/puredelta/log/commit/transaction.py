@@ -118,15 +118,6 @@ class Transaction:
         """Commit the actions as one version, and be spent.
 
         Any exception but `CommitUnknownError` means that the table is as before.
-
-        Raises:
-            ConflictError: another writer's commit and this one cannot both stand; the
-                subclass and code say why (X-20 to X-27).
-            InvalidRequestError: the actions would break the table.
-            UnsupportedError: another writer made the table one that this library cannot write.
-            CommitUnknownError: the store does not say whether the commit landed; the data
-                files must be kept.
-            OSError: the store failed before anything was written.
         """
         reads, self._reads = self._open(), Spent()
         txn_id = self._environment.new_id()

@@ -56,9 +56,6 @@ def read_positions(
 
     Keys are indexes into ``files``; positions are sorted and distinct. A file with several
     vectors is opened once; ``open_at`` opens the directory it is in.
-
-    Raises:
-        CorruptTableError: a vector is missing, damaged, or not what the log says it is.
     """
     inline: dict[int, DeletionVectorDescriptor] = {}
     stored: defaultdict[str, dict[int, DeletionVectorDescriptor]] = defaultdict(dict)
@@ -80,9 +77,6 @@ def read_vector(vector: DeletionVectorDescriptor, root_uri: str, *, store: Store
     """Return the row positions of one deletion vector of the table at ``root_uri``.
 
     ``store`` is the table's: it reads what is below its root, and opens what is elsewhere.
-
-    Raises:
-        CorruptTableError: it is missing, damaged, or not what the log says it is.
     """
     path = vector_path(vector)
     if path is None:

@@ -100,11 +100,7 @@ class KnownFooters:
         self._lessons = self._recognized = 0
 
     def describe(self, end: FooterEnd) -> FooterSummary:
-        """Describe a file by its footer.
-
-        Raises:
-            NoFooterError: the bytes are no footer.
-        """
+        """Describe a file by its footer."""
         content = end.content[:-TRAILER_BYTES]
         for number, kind in enumerate(self._kinds):
             found = kind.read(content)

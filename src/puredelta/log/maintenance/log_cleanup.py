@@ -38,9 +38,6 @@ def clean_up_log(store: Store, properties: TableProperties, *, now_ms: int) -> i
     """Remove expired log files if the table allows that; return how many.
 
     Temporary files that a killed process has left go in any case.
-
-    Raises:
-        StorageError, PermissionError: a file could not be removed; others may be already.
     """
     _remove_temporaries(store, now_ms=now_ms)
     if not properties.enable_expired_log_cleanup:
@@ -52,9 +49,6 @@ def truncate_log(store: Store, properties: TableProperties, *, now_ms: int) -> i
     """Remove log files beyond ``delta.dropFeatureTruncateHistory.retentionDuration``.
 
     For DROP FEATURE: the time counts by the minute, and the table's own clean-up may be off.
-
-    Raises:
-        StorageError, PermissionError: a file could not be removed; others may be already.
     """
     begin_ms = now_ms - in_milliseconds(properties.truncated_log_retention)
     return _remove_before(store, properties, begin_ms - begin_ms % _MINUTE_MS, now_ms)

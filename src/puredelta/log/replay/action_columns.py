@@ -217,11 +217,7 @@ class CommitColumns:
 def parse_commit(
     content: bytes, source: str, *, large_bytes: int = LARGE_BYTES
 ) -> Iterator[Action | FileTable]:
-    """Yield the actions of a commit; the adds of a large commit may come as one table.
-
-    Raises:
-        CorruptTableError: as `parse_actions`, to which ``source`` names the commit.
-    """
+    """Yield the actions of a commit; the adds of a large commit may come as one table."""
     columns = parse_columns(content) if len(content) >= large_bytes else None
     if columns is None:
         yield from list(parse_actions(content, source))

@@ -197,11 +197,7 @@ def read_checkpoint(
 
 
 def sidecar_names(store: Store, paths: Iterable[str]) -> frozenset[str]:
-    """Return the names of the sidecars that these checkpoint files refer to.
-
-    Raises:
-        CorruptTableError: a file is missing or unreadable.
-    """
+    """Return the names of the sidecars that these checkpoint files refer to."""
     return frozenset(
         _sidecar_path(action).rsplit("/", 1)[-1]
         for path in paths

@@ -36,10 +36,6 @@ def read_actions(store: Store, path: str) -> list[Action]:
     """Read every action of a commit, compaction or JSON checkpoint file.
 
     Unknown kinds of action are left out, as the protocol asks.
-
-    Raises:
-        CorruptTableError: a line is no action, named by file and number, or the file is
-            gone (DELTA_LOG_CORRUPTED, DELTA_LOG_FILE_NOT_FOUND).
     """
     return list(parse_actions(read_log_file(store, path), f"{store.root_uri}/{path}"))
 

@@ -38,9 +38,6 @@ class TableLog:
         """Open the log at a table location; the table need not exist yet.
 
         ``storage`` has the settings of a session, by default those of none.
-
-        Raises:
-            UnsupportedError: the storage is not supported (see `Storage.open`).
         """
         return cls((Storage() if storage is None else storage).open(location))
 
@@ -90,11 +87,7 @@ class TableLog:
             return self._refreshed() if version is None else self._at(version)
 
     def find_snapshot(self) -> Snapshot | None:
-        """Return the newest version, None if there is no table; the log is listed.
-
-        Raises:
-            CorruptTableError, UnsupportedError: see `load_snapshot`.
-        """
+        """Return the newest version, None if there is no table; the log is listed."""
         try:
             return self.snapshot()
         except TableNotFoundError:
@@ -109,10 +102,6 @@ class TableLog:
         """Read the commits with a higher version, oldest first, without a gap.
 
         ``version`` -1 means all commits. The result is empty if there is no newer commit.
-
-        Raises:
-            CorruptTableError: a commit between is missing (DELTA_VERSIONS_NOT_CONTIGUOUS,
-                DELTA_TRUNCATED_TRANSACTION_LOG) or malformed (DELTA_LOG_CORRUPTED).
         """
         return tuple(self.read_commits(version, through=through))
 

@@ -145,11 +145,7 @@ def _has_id(field: StructField) -> bool:
 
 
 def require_complete_mapping(schema: StructType, mode: ColumnMappingMode) -> None:
-    """Require an id and a physical name for every field of a mapped schema, all different.
-
-    Raises:
-        CorruptTableError: an id or physical name is missing or used twice.
-    """
+    """Require an id and a physical name for every field of a mapped schema, all different."""
     if mode is ColumnMappingMode.NONE:
         return
     _require_distinct(schema, "column id", [str(field_id(f)) for f in all_fields(schema)])

@@ -113,11 +113,7 @@ def generation_expressions(schema: StructType) -> Mapping[str, str]:
 
 
 def identities(schema: StructType) -> Mapping[str, Identity]:
-    """Return the identity columns by name.
-
-    Raises:
-        CorruptTableError: a column has some of the keys of an identity column, not all.
-    """
+    """Return the identity columns by name."""
     found = (_identity(field) for field in schema.fields)
     return {identity.column: identity for identity in found if identity is not None}
 

@@ -37,9 +37,6 @@ def protocol_for_new_table(schema: StructType, configuration: Mapping[str, str])
     ``configuration`` may have ``delta.feature.<name>=supported`` and
     ``delta.minReaderVersion``/``delta.minWriterVersion``; `stored_configuration` removes these
     before the rest is stored.
-
-    Raises:
-        InvalidRequestError: a requested feature or version does not exist.
     """
     properties = TableProperties.of(configuration)
     needed = {f.name for f in _enabled_by_use(properties, schema)}

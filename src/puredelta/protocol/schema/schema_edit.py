@@ -167,11 +167,7 @@ def change_field(
 
 
 def move_field(schema: StructType, path: FieldPath, place: ColumnPosition) -> StructType:
-    """Put the field at a path to another place in its struct.
-
-    Raises:
-        InvalidRequestError: there is no such field, or none for ``place`` (FIELD_NOT_FOUND).
-    """
+    """Put the field at a path to another place in its struct."""
     own_path, field = find_field(schema, path)
 
     def move(struct: StructType) -> StructType:

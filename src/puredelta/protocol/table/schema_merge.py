@@ -49,11 +49,6 @@ def merge_schemas(
     ``keeps_type(current, update)``, the type of the table stays and the caller casts values
     (M-52). New fields are nullable at every level.
 
-    Raises:
-        InvalidRequestError: two types cannot be merged (DELTA_FAILED_TO_MERGE_FIELDS,
-            caused by DELTA_MERGE_INCOMPATIBLE_DATATYPE or ..._DECIMAL_TYPE), or
-            ``update`` holds a name twice (DELTA_DUPLICATE_COLUMNS_FOUND).
-
     >>> table = StructType((StructField("ID", INTEGER),))
     >>> rows = StructType((StructField("id", BYTE), StructField("x", BYTE)))
     >>> merge_schemas(table, rows).names

@@ -134,11 +134,7 @@ def truncate_timestamp_minimum(value: datetime) -> datetime:
 
 
 def truncate_timestamp_maximum(value: datetime) -> datetime:
-    """Return the first millisecond that is not before ``value`` (X-65).
-
-    Raises:
-        ValueError: the result would be in the year 10000.
-    """
+    """Return the first millisecond that is not before ``value`` (X-65)."""
     floor = truncate_timestamp_minimum(value)
     return floor if floor == value else shift(floor, _MILLISECOND)
 

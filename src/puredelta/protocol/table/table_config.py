@@ -53,13 +53,7 @@ class TableConfig:
 
     @classmethod
     def of(cls, protocol: Protocol, metadata: Metadata) -> TableConfig:
-        """Parse and check both actions; this library can read a table with the result.
-
-        Raises:
-            UnsupportedError: reading needs a feature that is not implemented
-                (DELTA_UNSUPPORTED_FEATURES_FOR_READ, DELTA_INVALID_PROTOCOL_VERSION).
-            CorruptTableError: the schema, the mapping or the partition columns are broken.
-        """
+        """Parse and check both actions; this library can read a table with the result."""
         properties = TableProperties.of(metadata.configuration)
         schema = parse_schema(metadata.schema_string)
         protocol_versions.require_capability(Capability.READ, protocol, properties, schema)
@@ -100,9 +94,6 @@ class TableConfig:
         """Require that the features of this table allow a command.
 
         Call it before anything is written. The message names the feature, property or column.
-
-        Raises:
-            UnsupportedError: as `puredelta.protocol.features.protocol_versions.require_capability`.
         """
         protocol_versions.require_capability(
             capability, self.protocol, self.properties, self.schema
@@ -132,19 +123,11 @@ class TableConfig:
         return physical_schema(self.data_schema, self.column_mapping, field_ids=field_ids)
 
     def physical_name(self, column: str) -> str:
-        """Return the physical name of a top-level column.
-
-        Raises:
-            KeyError: no such column.
-        """
+        """Return the physical name of a top-level column."""
         return self.physical_path((column,))[0]
 
     def physical_path(self, path: Sequence[str]) -> tuple[str, ...]:
-        """Translate a path of struct fields to physical names.
-
-        Raises:
-            KeyError: no such field.
-        """
+        """Translate a path of struct fields to physical names."""
         return physical_path(self.schema, path, self.column_mapping)
 
     # --- columns the table can supply -----------------------------------------------------
@@ -162,11 +145,7 @@ class TableConfig:
 
     @cached_property
     def identity_columns(self) -> Mapping[str, Identity]:
-        """Identity columns by name; none unless the protocol supports them (M-102).
-
-        Raises:
-            CorruptTableError: the metadata of an identity column contradicts itself.
-        """
+        """Identity columns by name; none unless the protocol supports them (M-102)."""
         return identities(self.schema) if self.supports("identityColumns") else {}
 
     # --- rules for rows -------------------------------------------------------------------
@@ -183,11 +162,7 @@ class TableConfig:
 
     @cached_property
     def invariants(self) -> Mapping[tuple[str, ...], str]:
-        """SQL expressions of column invariants by path (section "Column Invariants").
-
-        Raises:
-            CorruptTableError: the text in the column's metadata is no invariant.
-        """
+        """SQL expressions of column invariants by path (section "Column Invariants")."""
         return {
             path: _parse_invariant(field)
             for path, field in struct_fields(self.schema)

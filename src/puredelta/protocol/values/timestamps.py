@@ -49,11 +49,7 @@ def parse_timestamp(text: str, zone: tzinfo | None) -> datetime:
 
 
 def parse_date(text: str) -> date:
-    """Parse a date; a time of day after it is ignored.
-
-    Raises:
-        ValueError: no date, or outside the years 1 to 9999.
-    """
+    """Parse a date; a time of day after it is ignored."""
     return parse_timestamp(text.strip().partition("T")[0].partition(" ")[0], None).date()
 
 

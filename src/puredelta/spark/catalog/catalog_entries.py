@@ -152,11 +152,7 @@ def register(
     location: str | None,
     comment: str | None = None,
 ) -> None:
-    """Make an entry; without a location Spark owns the directory, which must be empty.
-
-    Raises:
-        pyspark.errors.AnalysisException: there is such a table, no such database, ...
-    """
+    """Make an entry; without a location Spark owns the directory, which must be empty."""
     listed = listed_columns(columns)
     # Without columns Spark would ask the format for those of a table that is there already.
     ddl = f" ({(listed if columns.fields else _NO_COLUMNS).toDDL()})"

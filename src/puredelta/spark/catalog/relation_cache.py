@@ -90,9 +90,6 @@ def cached_relations(spark: SparkSession, names: Iterable[RelationName]) -> Iter
 
     Tables that views name are found, too, also by path. Other names are left alone. Reads the
     logs.
-
-    Raises:
-        TableNotFoundError: the catalog has a Delta table, and its location has none.
     """
     with pinned_tables(spark, find_relations(spark, names).tables):
         yield
@@ -114,9 +111,6 @@ def rows_of_name(
     """Return the rows of a table or view of the catalog, which ``by_spark`` asks Spark for.
 
     A Delta table that tracks its rows has ids of rows in ``_metadata``. The log is read once.
-
-    Raises:
-        TableNotFoundError: the catalog has a Delta table, and its location has none.
     """
     table = find_table(spark, name)
     if table is None:

@@ -54,10 +54,6 @@ def resolved(spark: SparkSession, expressions: Sequence[Expression], plan: Plan)
     That operator is the one whose expressions the analyzer resolves and coerces but
     never moves: aggregates, windows and unresolved names stay where they are and can
     be reported one by one.
-
-    Raises:
-        pyspark.errors.AnalysisException: what the analyzer refuses on sight, such as an
-            ambiguous name or an unknown function.
     """
     unresolved = collected_metrics(expressions, plan)
     return Plan(_analyzer(spark).execute(unresolved.java))
@@ -83,12 +79,7 @@ def expression_trees(plan: Plan) -> list[list[Mapping[str, Any]]]:
 def checked_types(
     spark: SparkSession, expressions: Sequence[Expression], plan: Plan
 ) -> list[T.DataType]:
-    """Return the types of resolved expressions over a plan, once Spark has checked them.
-
-    Raises:
-        pyspark.errors.AnalysisException: an expression stands where it must not, or has
-            operands that it does not take.
-    """
+    """Return the types of resolved expressions over a plan, once Spark has checked them."""
     named = [aliased(e, f"_{n}") for n, e in enumerate(expressions)]
     project = projected(named, plan).java
     _analyzer(spark).checkAnalysis(project)
@@ -111,13 +102,7 @@ def _after_rule(name: str, plan: Plan) -> Plan:
 def require_valid_default(
     spark: SparkSession, column: str, expression: str, data_type: T.DataType, *, statement: str
 ) -> None:
-    """Refuse what cannot be the default of a column; ``statement`` is what messages call it.
-
-    Raises:
-        pyspark.errors.AnalysisException: the expression names columns, has a subquery, or
-            is of another type (INVALID_DEFAULT_VALUE, with its subclass).
-        pyspark.errors.ParseException: it is no expression.
-    """
+    """Refuse what cannot be the default of a column; ``statement`` is what messages call it."""
     jvm = jvm_of(spark)
     rules = java_class(jvm, f"{CATALYST}.util.ResolveDefaultColumns")
     rules.analyze(column, java_type(jvm, data_type), expression, statement)

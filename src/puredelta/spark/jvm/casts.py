@@ -91,10 +91,6 @@ def inserted_rows(
 
     It is what Spark resolves its INSERT statements with: positions or names,
     ``spark.sql.storeAssignmentPolicy``, casts of nested values, and the errors.
-
-    Raises:
-        pyspark.errors.AnalysisException: too many or too few columns, or a type that does not
-            fit (INSERT_COLUMN_ARITY_MISMATCH, INCOMPATIBLE_DATA_FOR_TABLE).
     """
     spark = rows.sparkSession
     resolver = java_class(jvm_of(spark), f"{CATALYST}.analysis.TableOutputResolver")

@@ -167,12 +167,7 @@ class LazyColumn(ClassicColumn):
 
 
 def parsed(spark: SparkSession, expression: str | Column) -> Expression:
-    """Return SQL text or a Column as an expression that is not yet resolved.
-
-    Raises:
-        pyspark.errors.ParseException: the text is no expression.
-        InvalidRequestError: it is no Unicode.
-    """
+    """Return SQL text or a Column as an expression that is not yet resolved."""
     session = session_of(spark)
     if isinstance(expression, str):
         require_unicode(expression)

@@ -140,11 +140,7 @@ class IndexMaker:
         return index
 
     def asked(self, files: FilesOnDemand) -> Any:
-        """Return an index that asks Python which files a query needs, see `AskedIndex`.
-
-        Raises:
-            PartitionValueError: a value is not of its column's type.
-        """
+        """Return an index that asks Python which files a query needs, see `AskedIndex`."""
         jvm = jvm_of(self.spark)
         root_path = java_class(jvm, "org.apache.hadoop.fs.Path")(files.root)
         index = AskedIndex(
@@ -231,11 +227,7 @@ class AskedIndex(ComparedByName):
         self._all: Any = None
 
     def all_files(self) -> Any:
-        """Return Spark's own index of all files.
-
-        Raises:
-            PartitionValueError: a value is not of its column's type.
-        """
+        """Return Spark's own index of all files."""
         # Two threads may make it at the same time; either will do.
         index = self._all
         if index is None:
@@ -325,11 +317,7 @@ class FileRelation:
 
 
 def relation_rows(spark: SparkSession, relation: FileRelation) -> DataFrame:
-    """Return the rows of exactly these files: the data columns, then the partition columns.
-
-    Raises:
-        PartitionValueError: a value is not of its column's type.
-    """
+    """Return the rows of exactly these files: the data columns, then the partition columns."""
     jvm, session = jvm_of(spark), session_of(spark)
     reader = cloned_session(session, relation.settings) if relation.settings else session
     options = scala_map(jvm, dict(relation.options))

@@ -224,12 +224,7 @@ RelationName: TypeAlias = tuple[str, ...]
 
 
 def parsed_plan(spark: SparkSession, text: str) -> Plan:
-    """Return the plan of a statement.
-
-    Raises:
-        pyspark.errors.ParseException: the parser refuses the text.
-        InvalidRequestError: it is no Unicode.
-    """
+    """Return the plan of a statement."""
     require_unicode(text)
     return Plan(session_of(spark).sessionState().sqlParser().parsePlan(text))
 

@@ -100,11 +100,7 @@ _INSERTS = frozenset({"InsertIntoStatement", "OverwriteByExpression"})
 
 
 def parse_plan(spark: SparkSession, text: str) -> StatedTable | InsertInto | SeveralInserts | None:
-    """Return what a text says; None if it is another statement.
-
-    Raises:
-        pyspark.errors.ParseException: Spark's parser refuses the text.
-    """
+    """Return what a text says; None if it is another statement."""
     plan = parsed_plan(spark, text).java
     ctes = None
     if class_name(plan) == "UnresolvedWith":

@@ -222,9 +222,6 @@ class RelationPlace:
 def relation_places(spark: SparkSession, text: str) -> tuple[RelationPlace, ...]:
     """Return every name of a relation in a statement that is no common table expression's, in
     their order.
-
-    Raises:
-        pyspark.errors.ParseException: Spark's parser refuses the text.
     """
     plan = parsed_plan(spark, text).java
     ctes = {name.lower() for name in _cte_names(plan)}
@@ -289,9 +286,6 @@ def define_view(spark: SparkSession, text: str, rows: DataFrame) -> DataFrame:
     """Execute the definition of a view with these rows for its query; its text stays.
 
     Temporary views below the rows are taken for what they show.
-
-    Raises:
-        pyspark.errors.AnalysisException: Spark refuses the view.
     """
     plan = analyzed_plan(rows)
     shown = [(view, view.child()) for view in _temporary_views(plan)]

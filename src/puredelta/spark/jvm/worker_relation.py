@@ -85,11 +85,7 @@ class WorkerRelation:
 
 
 def worker_rows(spark: SparkSession, relation: WorkerRelation) -> DataFrame:
-    """Return the rows of a relation. Runs no job.
-
-    Raises:
-        one of `puredelta.spark.jvm.gateway.JVM_ERRORS`: this Spark has other interfaces.
-    """
+    """Return the rows of a relation. Runs no job."""
     jvm = jvm_of(spark)
     reader = _Reader(spark, relation)
     reader.factory(lambda parts: parts, relation.columns)  # it is there

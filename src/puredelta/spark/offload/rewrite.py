@@ -177,12 +177,7 @@ class ArrowRewriter:
     _directories: set[str] = field(default_factory=set, init=False)
 
     def rewrite(self, orders: Sequence[RewriteOrder]) -> Rewriting:
-        """Rewrite all files in one Spark job (two on Connect), or refuse and leave nothing behind.
-
-        Raises:
-            DeltaError: a file does not hold the rows it should (NUM_RECORDS_MISMATCH), or the
-                storage is full (WRITE_FAILED).
-        """
+        """Rewrite all files in one Spark job (two on Connect), or refuse and leave no file."""
         return write_alone(self.spark, self.plan(orders), self.settings)
 
     def plan(self, orders: Sequence[RewriteOrder]) -> Planned[Rewritten]:

@@ -122,9 +122,6 @@ class WorkerSettings:
     def parse(cls, settings: Mapping[str, str]) -> WorkerSettings:
         """Read them from text by key, among all other settings of a session.
 
-        Raises:
-            InvalidRequestError: a setting that is a number has another value.
-
         >>> WorkerSettings.parse({"spark.puredelta.workers.quickack": "false"}).quickack
         False
         """

@@ -90,11 +90,7 @@ def column_name(spark: SparkSession, column: Column) -> str | None:
 
 
 def sql_text(column: Column, rows: DataFrame) -> str:
-    """Return a Column over these rows as SQL, as Spark writes it. Classic sessions only.
-
-    Raises:
-        pyspark.errors.AnalysisException: it names what the rows do not have.
-    """
+    """Return a Column over these rows as SQL, as Spark writes it. Classic sessions only."""
     plan = folded(analyzed_plan(rows.select(column.alias("value"))))
     return plan.projections()[0].child().sql()
 
@@ -163,11 +159,6 @@ def require_valid_default(
     """Refuse what cannot be the default of a column.
 
     ``statement`` is what messages call the command.
-
-    Raises:
-        pyspark.errors.AnalysisException: the expression names columns, has a subquery, or
-            is of another type (INVALID_DEFAULT_VALUE, with its subclass).
-        pyspark.errors.ParseException: it is no expression.
     """
     if is_connect(spark):
         _ = spark.sql(f"SELECT CAST(({expression}) AS {data_type.simpleString()})").schema

@@ -158,10 +158,6 @@ def arrow_scan(
 
     Then a column of that name with the place of each row in its file, if one is wanted. Runs no
     job.
-
-    Raises:
-        UnsupportedError: a file no worker can reach, or a type that Arrow lacks.
-        CorruptTableError: a partition value is not of its column's type.
     """
     require_readable(files)
     columns = _Columns.of(spark, layout, row_index)

@@ -53,11 +53,6 @@ def scan_changes(spark: SparkSession, read: Snapshot, changes: ChangeFiles) -> D
     Schema and location of the snapshot count, its files do not. One scan each for change
     files, for files that came or went, and for files of which rows did; several only where
     the table was partitioned anew meanwhile.
-
-    Raises:
-        InvalidRequestError: a column of the table has the name of one of the feed's.
-        UnsupportedError: Spark cannot read a file, or this kind of session the table.
-        CorruptTableError: a deletion vector or a partition value is damaged.
     """
     require_no_change_columns(read.config.schema.names, was_enabled=False)
     vector_changes = read_vector_changes(
@@ -183,13 +178,7 @@ class TableStream:
         return None if tracking is None else tracking.location
 
     def begin(self, query: RunningQuery, source_path: str) -> None:
-        """Begin a query that keeps a log of schemas; the next questions are those of the same.
-
-        Raises:
-            InvalidRequestError: the log lies elsewhere
-                (DELTA_STREAMING_SCHEMA_LOCATION_NOT_UNDER_CHECKPOINT), or see
-                `StreamTracking.begin`.
-        """
+        """Begin a query that keeps a log of schemas; the next questions are those of the same."""
         tracking = self._stream.tracking
         if tracking is None or source_path == self._source_path:
             return

@@ -64,9 +64,6 @@ def virtual_directory(values: Mapping[str, str | None], fields: Iterable[T.Struc
 
     A value that is missing, ``None`` or ``""`` is NULL in a column of any type (X-82).
 
-    Raises:
-        CorruptTableError: text that is no number where a decimal is due.
-
     >>> virtual_directory({"p": "a b"}, T.StructType().add("p", "string").add("q", "integer"))
     '/p=a%20b/q=__HIVE_DEFAULT_PARTITION__'
     """
@@ -126,21 +123,13 @@ def native_scan(spark: SparkSession, files: Sequence[DataFile], layout: ReadLayo
     """Return the rows of exactly ``files``: the data columns, then the partition columns.
 
     ``_metadata`` stays reachable.
-
-    Raises:
-        UnsupportedError: Spark cannot read one of the files (`require_readable`).
-        CorruptTableError: a partition value is not of its column's type.
     """
     require_readable(files)
     return _rows(spark, layout, lambda partitions: _listed(files, partitions))
 
 
 def skipping_scan(spark: SparkSession, files: SkippableFiles, layout: ReadLayout) -> DataFrame:
-    """Return the same for files of which a query reads those that it needs.
-
-    Raises:
-        CorruptTableError: a partition value is not of its column's type.
-    """
+    """Return the same for files of which a query reads those that it needs."""
 
     def on_demand(partitions: Sequence[T.StructField]) -> FilesOnDemand:
         def list_some(conditions: Nodes) -> ListedFiles | None:

@@ -66,11 +66,6 @@ def scan(
     ``time_travel`` tells that the user chose the version. On classic sessions a query over all
     files reads those that its conditions can reach, unless positions are asked for.
 
-    Raises:
-        InvalidRequestError: the table has no columns, or not the one asked for.
-        UnsupportedError: Spark cannot read a file, or this kind of session the table.
-        CorruptTableError: a deletion vector or a partition value is damaged.
-
     Examples:
         >>> scan(spark, log.snapshot(), columns=["id"]).count()  # doctest: +SKIP
         1200

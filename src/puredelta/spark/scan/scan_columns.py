@@ -82,11 +82,7 @@ class ScanColumns:
     def of(
         cls, config: TableConfig, fields: Sequence[StructField], padded: Mapping[str, Limits]
     ) -> ScanColumns:
-        """Return what is read for some columns of a table; ``padded`` has those with a char(n).
-
-        Raises:
-            UnsupportedError: this PySpark does not know one of the types.
-        """
+        """Return what is read for some columns of a table; ``padded`` has those with a char(n)."""
         require_known_spatial_types(StructType(tuple(fields)))
         mode = config.column_mapping
         partitioned = frozenset(config.partition_columns)

@@ -149,11 +149,7 @@ class SkippableFiles:
     def of(
         cls, snapshot: Snapshot, *, numbered: Sequence[int] = (), with_row_ids: bool = False
     ) -> SkippableFiles:
-        """Return the files of a version, shared with other frames of it.
-
-        Raises:
-            UnsupportedError, CorruptTableError: see `require_readable`.
-        """
+        """Return the files of a version, shared with other frames of it."""
         files = cls(snapshot, numbered=numbered, with_row_ids=with_row_ids)
         if files._may_be_unreadable():
             require_readable(files.every_file())

@@ -48,9 +48,6 @@ class SessionInfo:
     def of(cls, spark: SparkSession) -> SessionInfo:
         """Read the settings of ``spark``; runs no job.
 
-        Raises:
-            InvalidRequestError: one of delta-spark's is none of its values.
-
         Examples:
             >>> SessionInfo.of(spark).is_connect  # doctest: +SKIP
             False

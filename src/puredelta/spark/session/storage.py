@@ -97,10 +97,6 @@ def open_log(
     The default file system is asked for at every location without scheme: users set it in a
     session that runs.
     ``storage_options`` are Hadoop's settings or obstore's options, which win over the session's.
-
-    Raises:
-        UnsupportedError: the storage cannot be reached (UNSUPPORTED_STORAGE).
-        InvalidRequestError: an option is unknown, or the location cannot be one.
     """
     if file_system_options(storage_options or {}):
         REFUSED_BY_FILE_SYSTEM_OPTIONS.require_defaults(settings_of(spark))

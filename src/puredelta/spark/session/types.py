@@ -80,11 +80,7 @@ def to_spark(schema: StructType) -> T.StructType:
 
 
 def to_spark_type(data_type: DataType) -> T.DataType:
-    """Return one type as PySpark's.
-
-    Raises:
-        UnsupportedError: this PySpark does not know the type.
-    """
+    """Return one type as PySpark's."""
     return to_spark(StructType((StructField("value", data_type),))).fields[0].dataType
 
 
@@ -248,11 +244,7 @@ _COLLATED = "string collate "
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """Return the Arrow schema of rows, in which everything may be NULL, with the ids of fields.
-
-    Raises:
-        UnsupportedError: Arrow has none of the types (UNSUPPORTED_DATA_TYPES).
-    """
+    """Return the Arrow schema of rows, in which everything may be NULL, with the ids of fields."""
     return pa.schema([_arrow_field(field) for field in schema.fields])
 
 

@@ -77,12 +77,7 @@ class StagedRows:
 
 
 def stage_rows(rows: DataFrame, *, store: Store, new_id: IdSource = random_id) -> StagedRows:
-    """Write ``rows`` once and describe them; runs one Spark job.
-
-    Raises:
-        DeltaError: the storage refused (WRITE_FAILED), or the rows raised an error. Nothing
-            is left behind.
-    """
+    """Write ``rows`` once and describe them; runs one Spark job."""
     directory = f"{STAGING_PREFIX}{new_id()}"
     if data_io(rows.sparkSession, [store.root_uri]) is DataIo.ARROW:
         return _staged_by_arrow(rows, directory, store)

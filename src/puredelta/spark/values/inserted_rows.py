@@ -43,10 +43,6 @@ def stored_as(rows: DataFrame, columns: T.StructType, *, table: str, by_name: bo
 
     ``table`` is what errors call the table. Text of a ``char(n)`` stays as it is given, as in every
     other way of writing: Spark would fill it up with blanks. Classic sessions only. Runs no job.
-
-    Raises:
-        pyspark.errors.AnalysisException: too many or too few columns, or a type that does not
-            fit (INSERT_COLUMN_ARITY_MISMATCH, INCOMPATIBLE_DATA_FOR_TABLE).
     """
     plain = without_table_metadata(struct_as_nullable(columns))
     unlimited = T.StructType(
@@ -68,9 +64,6 @@ def stored_by_name(rows: DataFrame, columns: T.StructType) -> DataFrame:
 
     What the table does not have, and nested values, stay as they are; what the rows lack is
     not added. Runs no job.
-
-    Raises:
-        InvalidRequestError: the policy is STRICT and a cast could lose something.
     """
     known = {field.name.lower(): field.dataType for field in columns.fields}
     wanted = [known.get(f.name.lower(), f.dataType) for f in rows.schema.fields]
@@ -122,9 +115,6 @@ def identity_value(identity: Identity, row_counts: Sequence[int], *, file: str, 
 
     ``row_counts`` are those of all staged files in order; each row of them, whether it is
     inserted or not, has a value of its own.
-
-    Raises:
-        DeltaError: so many rows leave the range of a long.
     """
     identity.last_of(max(1, sum(row_counts)))
     return F.lit(identity.next_value) + F.lit(identity.step) * _ordinal(row_counts, file, row)

@@ -191,10 +191,6 @@ class StoreAssigner:
         ``column`` is the column or field that is written, for the errors of rows. ``kept``
         is what it held before: fields that a struct lacks, those inside arrays and maps
         apart, are taken from there (M-41).
-
-        Raises:
-            InvalidRequestError: a struct lacks a field or has one too many (M-42, M-43), or
-                the policy is STRICT and the cast could lose something.
         """
         match value.type, to:
             case T.StructType(), T.StructType() if self.expands_stars and kept is not None:

@@ -84,13 +84,7 @@ class ArrowJob:
 
 
 def run_arrow_job(rows: DataFrame, job: ArrowJob) -> dict[str, FileAnswer]:
-    """Write ``rows`` and return the answers by path, relative to the root; runs one Spark job.
-
-    Raises:
-        DeltaError: the storage or the workers refused (WRITE_FAILED), or the rows themselves
-            raised an error. Nothing is left behind.
-        UnsupportedError: Arrow lacks a type, or the codec, or workers have no way to the storage.
-    """
+    """Write ``rows`` and return the answers by path, relative to the root; runs one Spark job."""
     spark = rows.sparkSession
     order = WriteOrder(
         schema=arrow_schema(job.schema).with_metadata({"org.apache.spark.version": spark.version}),

@@ -50,9 +50,6 @@ def rewrite_bins(
     columns, under other names inside files or without statistics.
 
     Runs one Spark job of two stages; with ``order`` another one before it, which samples.
-
-    Raises:
-        DeltaError: the storage refused (WRITE_FAILED); every file is removed again.
     """
     config = snapshot.config if into is None else into
     binned = _Binned(snapshot=snapshot, bins=bins, column=f"bin-{random_id()}")

@@ -103,13 +103,6 @@ def write_rows(
 
     ``rows`` has exactly the table's columns, by logical name and of the table's types.
     Files without rows are dropped, so no rows make no file (M-83).
-
-    Raises:
-        InvalidRequestError: a row breaks a rule of the table
-            (NOT_NULL_CONSTRAINT_VIOLATED, VIOLATE_CONSTRAINT_WITH_VALUES,
-            EXCEED_CHAR_VARCHAR_LIMIT).
-        DeltaError: the storage refused (WRITE_FAILED). After any error every file is
-            removed again.
     """
     directory = job_directory(config, clock(), new_id())
     with named_failures(f"{store.root_uri}/{directory}"):
@@ -149,9 +142,6 @@ def check_rows(
     """Compute rows as `write_rows` does, check the rules of the table, and keep nothing.
 
     Runs one Spark job; ``rows`` and the options are as there.
-
-    Raises:
-        InvalidRequestError: a row breaks a rule of the table.
     """
     options = JobOptions(computed=computed, with_changes=with_changes)
     layout = _FileLayout(config=config, options=options, names=NameRule.EXACT)

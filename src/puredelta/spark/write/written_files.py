@@ -66,9 +66,6 @@ def keep_answered(
 
     Every attempt's file has a name of its own, so names count and directories do not: where a file
     system takes ``p=A`` for ``p=a`` the listing does not spell a path as its worker did.
-
-    Raises:
-        DeltaError: a file that a worker has written is not there, or not whole (WRITE_FAILED).
     """
     files = {file.name: file for file in found}
     for path, answer in answers.items():

@@ -89,11 +89,6 @@ def alter(spark: SparkSession, statement: AlterStatement, *, text: str) -> DataF
     """Execute a change of a Delta table; None for any other table, and where Spark does the rest.
 
     Spark's parser judges the clauses it knows, so what is wrong with them is its own error.
-
-    Raises:
-        pyspark.errors.ParseException: the text is wrong; says where.
-        TableNotFoundError: there is no Delta table at a path.
-        DeltaError: what the commands raise.
     """
     table, change = resolve_name(spark, statement.table), statement.change
     location = find_location(spark, table)
@@ -202,13 +197,7 @@ def describe_detail(spark: SparkSession, statement: DescribeDetail) -> DataFrame
 
 
 def show(spark: SparkSession, statement: ShowStatement) -> DataFrame | None:
-    """Execute a statement that shows a Delta table; None for any other table.
-
-    Raises:
-        TableNotFoundError: there is no Delta table at a path.
-        InvalidRequestError: there is no such column, or there are no partitions.
-        UnsupportedError: ``SHOW CREATE TABLE``, as in delta-spark.
-    """
+    """Execute a statement that shows a Delta table; None for any other table."""
     name = resolve_name(spark, statement.table)
     if isinstance(statement, ShowColumns) and statement.database:
         name = TableName((*statement.database, name.parts[-1]))

@@ -169,12 +169,7 @@ def is_script(text: str) -> bool:
 
 
 def find_script(spark: SparkSession, text: str) -> Script | None:
-    """Return a script that has statements for us, or names tables of the catalog.
-
-    Raises:
-        UnsupportedError: a script of a Spark Connect session names a table by its path
-            (UNSUPPORTED_ON_CONNECT).
-    """
+    """Return a script that has statements for us, or names tables of the catalog."""
     if not is_script(text):
         return None
     if is_connect(spark):
@@ -222,12 +217,7 @@ def _is_ours(spark: SparkSession, text: str) -> bool:
 
 
 def run_script(spark: SparkSession, script: Script, run: Callable[[str], object]) -> DataFrame:
-    """Run a script and return the rows of its last query; ``run`` executes one statement.
-
-    Raises:
-        pyspark.errors.PySparkException: what Spark says of the script.
-        DeltaError: what a statement raises; what was committed before it stays.
-    """
+    """Run a script and return the rows of its last query; ``run`` executes one statement."""
     names = script.relation_names()
     with ExitStack() as pinned:
         pinned.enter_context(cached_relations(spark, names))
@@ -257,10 +247,6 @@ def run_sql(
         args: values of ``:name`` or ``?`` parameters.
         fields: values of ``{name}`` fields, DataFrames above all, as ``spark.sql`` takes
             them as keyword arguments.
-
-    Raises:
-        pyspark.errors.ParseException: the text is wrong; says where.
-        puredelta.errors.DeltaError: what the command itself raises.
 
     Examples:
         >>> run_sql(

@@ -106,11 +106,7 @@ def _source_plan(prepared: PreparedChange) -> str:
 
 
 def refusal(spark: SparkSession, statement: Rejected, text: str) -> DeltaError:
-    """Return what is wrong with a text.
-
-    Raises:
-        pyspark.errors.ParseException: Spark knows the statement, and its parser says it.
-    """
+    """Return what is wrong with a text."""
     if statement.known_to_spark:
         require_parsable(spark, text)
     return statement.error
@@ -124,11 +120,7 @@ def explain_text(
     args: Arguments | None = None,
     fields: Mapping[str, Any] | None = None,
 ) -> Report:
-    """Return what a statement will do; ``mode`` is ``plan`` or ``source``.
-
-    Raises:
-        InvalidRequestError: the text is no statement that changes a Delta table.
-    """
+    """Return what a statement will do; ``mode`` is ``plan`` or ``source``."""
 
     def explain_prepared(prepared: Prepared[object]) -> Report:
         if isinstance(prepared, PreparedChange):
@@ -145,12 +137,7 @@ def dry_run_text(
     args: Arguments | None = None,
     fields: Mapping[str, Any] | None = None,
 ) -> Report:
-    """Return what a statement would do, with the counts of its execution; changes nothing.
-
-    Raises:
-        pyspark.errors.ParseException: the text is wrong.
-        InvalidRequestError: the text is no statement that changes a Delta table.
-    """
+    """Return what a statement would do, with the counts of its execution; changes nothing."""
     return _prepared(spark, text, args, fields, lambda prepared: prepared.dry_run())
 
 

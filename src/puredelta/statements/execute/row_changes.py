@@ -89,10 +89,6 @@ def source_rows(
 
     Names of common table expressions, views and tables mean what they mean in a query;
     ``delta.`/path` `` is the newest version of the table there, also inside a query.
-
-    Raises:
-        TableNotFoundError: there is no table at a path.
-        pyspark.errors.AnalysisException: Spark cannot resolve the source.
     """
     source = statement.source
     ctes = with_views(spark, statement.ctes, views)

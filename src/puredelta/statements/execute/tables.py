@@ -61,13 +61,7 @@ _PROPERTY_PREFIX = "delta."
 
 
 def create(spark: SparkSession, statement: StatedTable) -> bool:
-    """Execute the statement; False if it makes a table of another format.
-
-    Raises:
-        InvalidRequestError: the name or the path is taken, or the definition is no table's.
-        UnsupportedError: buckets, partition transforms, or constraints between the columns.
-        TableNotFoundError: there is nothing to replace.
-    """
+    """Execute the statement; False if it makes a table of another format."""
     if not is_delta(spark, statement.provider):
         return False
     mode = CreateMode.of(
@@ -296,11 +290,6 @@ def create_or_insert(
     """Execute a statement; None if it is on no Delta table after all.
 
     A query inside may name tables by path.
-
-    Raises:
-        pyspark.errors.ParseException: the text is wrong.
-        UnsupportedError: a clause that is not implemented.
-        DeltaError: what the commands raise.
     """
     if is_connect(spark):
         return None

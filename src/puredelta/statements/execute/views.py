@@ -40,11 +40,6 @@ def create_view(spark: SparkSession, statement: ViewStatement, *, text: str) -> 
 
     That is a table at a path, a version of a table, the changes of one, or a view over these.
     Tables of the catalog, as far as no version of them is chosen, are Spark's to find.
-
-    Raises:
-        TableNotFoundError: there is no table at a path, or no such version.
-        UnsupportedError: it would be one of a Spark Connect session (UNSUPPORTED_ON_CONNECT).
-        pyspark.errors.AnalysisException: Spark refuses the view.
     """
     if is_connect(spark):
         with_views(spark, text, _NoNames())

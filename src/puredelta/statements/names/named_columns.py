@@ -160,12 +160,7 @@ _QUERIES = keywords("SELECT WITH FROM (")
 
 
 def run_metadata_query(spark: SparkSession, text: str) -> DataFrame | None:
-    """Let Spark execute a query that names ``_metadata`` of Delta tables; None for other texts.
-
-    Raises:
-        TableNotFoundError: there is no table at a path, or no such version.
-        InvalidRequestError: the time travel, or a call of ``table_changes``, is wrong.
-    """
+    """Let Spark execute a query that names ``_metadata`` of Delta tables; None for other texts."""
     if is_connect(spark) or _METADATA.search(text) is None or Cursor(text).word not in _QUERIES:
         return None
     frames = TemplateFields()

@@ -31,12 +31,7 @@ _LOOKED_AT = 100
 
 
 def resolve_name(spark: SparkSession, reference: TableReference) -> TableName:
-    """Return the name; ``IDENTIFIER(...)`` is computed by Spark.
-
-    Raises:
-        SqlSyntaxError: what was computed is no name, or NULL.
-        pyspark.errors.PySparkException: it cannot be computed.
-    """
+    """Return the name; ``IDENTIFIER(...)`` is computed by Spark."""
     if not isinstance(reference, ComputedName):
         return reference
     [row] = spark.sql(f"SELECT string({reference.expression}) AS name").collect()

@@ -67,11 +67,7 @@ def with_literals(spark: SparkSession, text: str, args: Arguments) -> str:
 
 
 def literal(spark: SparkSession, value: object) -> str:
-    """Return a value as a literal; runs a job of one row where Spark has to compute it.
-
-    Raises:
-        pyspark.errors.PySparkException: Spark takes no such value.
-    """
+    """Return a value as a literal; runs a job of one row where Spark has to compute it."""
     plain = python_literal(value)
     if plain is not None:
         return plain

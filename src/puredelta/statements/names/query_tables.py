@@ -249,10 +249,6 @@ def with_views(
     with their own names: start, end, name. ``namespace`` is where a table of one part belongs whose
     changes are asked for, if that is not the session's. ``columns`` are all that a query can need,
     see `puredelta.statements.names.named_columns`. Runs no job.
-
-    Raises:
-        TableNotFoundError: there is no table at a path, or no such version.
-        InvalidRequestError: the time travel, or a call of ``table_changes``, is wrong.
     """
     if _FORMAT.search(text) is None and _AS_OF.search(text) is None and not may_call(text):
         return replaced(text, targets)

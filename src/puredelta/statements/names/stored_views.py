@@ -63,10 +63,6 @@ def with_stored_views(
 
     The name of a common table expression is none of a view, and ``targets`` of the statement stay
     what they are. Text that Spark refuses stays.
-
-    Raises:
-        TableNotFoundError: a table or a version that a view shows is gone.
-        pyspark.errors.AnalysisException: Spark cannot resolve a view.
     """
     if not names_stored_view(spark, text):
         return text

@@ -114,11 +114,7 @@ _INSERTS = (
 
 
 def read_insert(cursor: Cursor) -> SparkParsedStatement | None:
-    """Read up to the last target's name; None for a query that begins with FROM.
-
-    Raises:
-        SqlSyntaxError: no name follows INSERT, or a bracket is not closed.
-    """
+    """Read up to the last target's name; None for a query that begins with FROM."""
     has_several = cursor.sees("FROM")
     if has_several:
         cursor.skip_to("INSERT")

@@ -199,11 +199,7 @@ _OTHER_THINGS = keywords("DATABASE SCHEMA NAMESPACE CATALOG FUNCTION QUERY VARIA
 
 
 def read_show(cursor: Cursor) -> ShowStatement | None:
-    """Read a SHOW of one table; None for any other.
-
-    Raises:
-        SqlSyntaxError: it goes on in another way, perhaps one that Spark knows.
-    """
+    """Read a SHOW of one table; None for any other."""
     cursor.expect("SHOW")
     statement = _show(cursor)
     if statement is not None:
@@ -238,9 +234,6 @@ def read_describe(
     """Read DESCRIBE of a table, of its history or of its detail; None for any other thing.
 
     ``DESCRIBE history`` is of a table that has this name.
-
-    Raises:
-        SqlSyntaxError: it goes on in another way, perhaps one that Spark knows.
     """
     cursor.skip()  # DESCRIBE or DESC
     after = cursor.peek(1)

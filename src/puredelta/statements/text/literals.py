@@ -61,11 +61,7 @@ def string_literal(value: str) -> str:
 
 
 def typed_literal(value: Any, data_type: T.DataType) -> str:
-    """Return a value that Spark computed as SQL text of that type.
-
-    Raises:
-        UnsupportedError: there are no literals of the type.
-    """
+    """Return a value that Spark computed as SQL text of that type."""
     return f"CAST({_nested(value, data_type)} AS {data_type.simpleString()})"
 
 

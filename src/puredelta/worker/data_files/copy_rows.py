@@ -148,9 +148,6 @@ def by_partition(
     """Yield the rows of every partition, without the last columns, whose values make it.
 
     Rows keep their order. Values come as the log spells them.
-
-    Raises:
-        OnlySparkError: a value whose spelling is Spark's business.
     """
     if not rows.num_rows:
         return

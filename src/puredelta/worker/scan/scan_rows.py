@@ -73,11 +73,7 @@ FILE_PARTS = codec_of(FilePart)
 
 
 def read_parts(layout: Fields, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of the parts that come as rows of Arrow: one column of pickled lists.
-
-    Raises:
-        ScanError: a file cannot be read; names it.
-    """
+    """Yield the rows of the parts that come as rows of Arrow: one column of pickled lists."""
     wanted = SCAN_LAYOUTS.decode(layout)
     for batch in batches:
         for message in batch.column(0).to_pylist():

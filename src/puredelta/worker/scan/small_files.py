@@ -85,11 +85,7 @@ class FooterFile:
 
     @classmethod
     def opened(cls, path: DataPath) -> FooterFile | None:
-        """Open a file; ``None`` if it has no footer that could be read.
-
-        Raises:
-            OSError: it cannot be read.
-        """
+        """Open a file; ``None`` if it has no footer that could be read."""
         try:
             return cls(path)
         except (UnsupportedLayoutError, UnsoundFooterError):
@@ -322,11 +318,7 @@ class MergedParquet:
         self._end = len(MAGIC)
 
     def add(self, file: FooterFile) -> bool:
-        """Add the columns of a file, unless it is unlike the first, or of another layout.
-
-        Raises:
-            OSError: it cannot be read.
-        """
+        """Add the columns of a file, unless it is unlike the first, or of another layout."""
         try:
             num_rows, rows, groups_at = self._rows_of(file)
             chunks, runs = self._chunks(file.tail, groups_at, rows)

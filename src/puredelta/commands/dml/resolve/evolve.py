@@ -107,11 +107,6 @@ def evolved_config(
     New columns and fields come last in their struct and are nullable (M-49). A type that
     differs stays if Spark would cast the source's to it unasked (M-52), unless the table
     has type widening switched on and the source's is wider (M-53).
-
-    Raises:
-        InvalidRequestError: types do not go together (M-54), a new column is VOID and the
-            session or the files cannot have it (M-56), or a constraint reads a column whose type
-            would change (M-55).
     """
     widening = _widening(config, settings)
     merged = merge_schemas(

@@ -200,10 +200,6 @@ def resolve_merge(
         source_rows: the source as the user gave it.
         config: the table at the version the MERGE reads.
         session: settings read at the start of the command.
-
-    Raises:
-        InvalidRequestError: see E-01; nothing was read or written.
-        pyspark.errors.PySparkException: Spark itself refuses an expression.
     """
     settings = MergeSettings.of(session)
     require_no_helper_names(source_rows.columns)
@@ -326,11 +322,7 @@ class _MergeResolver:
 
 
 def _as_columns(source_rows: DataFrame) -> StructType:
-    """Return the source's schema as a table may have it: another table's machinery goes.
-
-    Raises:
-        UnsupportedError: the source has a user-defined type.
-    """
+    """Return the source's schema as a table may have it: another table's machinery goes."""
     return from_spark(without_table_metadata(source_rows.schema))
 
 
@@ -368,9 +360,6 @@ def _require_types(
     """Let Spark say which values cannot be cast to the type of their column.
 
     A column of the source that stands for itself was not cast.
-
-    Raises:
-        pyspark.errors.AnalysisException: DATATYPE_MISMATCH, names both types.
     """
     values: dict[Scope, list[Column]] = {scope: [] for scope in Scope}
     for clause in clauses:

@@ -17,12 +17,7 @@ from puredelta.protocol.table.table_config import TableConfig
 
 
 def resolve(asked: Asked) -> ResolvedStatement:
-    """Resolve a statement against the table as it is now; runs no Spark job.
-
-    Raises:
-        InvalidRequestError: the statement is wrong, or the table only takes appends.
-        pyspark.errors.PySparkException: Spark refuses an expression.
-    """
+    """Resolve a statement against the table as it is now; runs no Spark job."""
     config = asked.command.snapshot.config
     match asked.spec:
         case MergeSpec() as merge:

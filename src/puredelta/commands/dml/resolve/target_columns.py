@@ -159,11 +159,7 @@ class SourceNames:
         )
 
     def find(self, text: str, *, clause: str) -> TargetField:
-        """Return the source column or field that a name means.
-
-        Raises:
-            InvalidRequestError: as `TargetNames.find`.
-        """
+        """Return the source column or field that a name means."""
         for names in self.relations[:-1]:
             with suppress(InvalidRequestError):
                 return names.find(text, clause=clause)
@@ -287,9 +283,6 @@ def resolve_with_defaults(
     """Resolve all requests; also return which of ``values`` are the keyword.
 
     ``values`` are the positions of whole assigned values, the only place for the keyword.
-
-    Raises:
-        pyspark.errors.PySparkException: what Spark itself refuses.
     """
     resolution = resolver.resolve(requests)
     keywords = frozenset(

@@ -61,10 +61,6 @@ def resolve_rows(
         target_rows: what the user knows as the table: its alias, its attributes.
         config: the table at the version the statement reads.
         session: settings read at the start of the command.
-
-    Raises:
-        InvalidRequestError: a rule of Delta is broken; nothing was read or written.
-        pyspark.errors.PySparkException: Spark itself refuses an expression.
     """
     require_same_schema(target_rows.schema, to_spark(config.schema))
     spark = target_rows.sparkSession

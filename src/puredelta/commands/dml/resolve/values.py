@@ -211,11 +211,7 @@ class StatementBinder:
     """By position of the request."""
 
     def bind(self, drafted: StatementDraft) -> tuple[tuple[BoundAssignment, ...], ...]:
-        """Return the assignments of every clause; nothing is left to resolve afterwards.
-
-        Raises:
-            InvalidRequestError: a name that does not exist or is not in scope, an aggregate.
-        """
+        """Return the assignments of every clause; nothing is left to resolve afterwards."""
         self._require_names(0, SEARCH_CONDITION, Scope.PAIR)
         bound = tuple(self._clause(clause) for clause in drafted.clauses)
         self._require_no_aggregates(drafted)
