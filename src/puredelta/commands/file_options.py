@@ -18,6 +18,7 @@ from puredelta.protocol.features.properties import TableProperties
 from puredelta.spark.session import delta_conf
 from puredelta.spark.session.delta_conf import OPTIMIZE_WRITE, OPTIMIZE_WRITE_BIN_SIZE
 from puredelta.spark.write.parquet_job import FileOptions
+from puredelta.spark.write.writer_settings import WriterSettings
 
 _SIZE = re.compile(r"(-?\d+)\s*([kmgtp]?)i?b?", re.IGNORECASE)
 _S3 = frozenset({"s3", "s3a", "s3n"})
@@ -148,6 +149,7 @@ def file_options(settings: Mapping[str, str], properties: TableProperties) -> Fi
     return FileOptions(
         rows_max=parse_rows(FILE_ROWS, settings.get(FILE_ROWS, "0")),
         codec=settings.get(CODEC, properties.compression_codec),
+        parquet=WriterSettings.parse(settings).options,
         bin_bytes=_bin_bytes(settings) if wanted else None,
     )
 

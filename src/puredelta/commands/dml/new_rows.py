@@ -80,9 +80,11 @@ def copied_rows(context: StatementContext, decision: Decision) -> SourceCopy | N
     """
     source, statement, row_plan = context.source, context.statement, decision.rows
     staged = source.staged
-    if context.settings.codec is None or is_connect(context.spark):
+    if context.settings.writer.codec is None or is_connect(context.spark):
         return None
-    if staged is None or row_plan.from_target or row_plan.recorded or context.tracked is not None:
+    if staged is None or staged.only_spark:
+        return None
+    if row_plan.from_target or row_plan.recorded or context.tracked is not None:
         return None
     columns = _columns(statement, row_plan)
     stored = stored_types(statement.config)

@@ -8,25 +8,14 @@ from dataclasses import dataclass, field
 from puredelta.commands.file_options import parse_bytes
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.protocol.features.type_widening import AutomaticWidening
-from puredelta.spark.offload.source_copy import COPY_CODECS
 from puredelta.spark.offload.workers import WorkerSettings
 from puredelta.spark.session import delta_conf
 from puredelta.spark.session.read_settings import ReadSettings
 from puredelta.spark.session.session import SessionInfo
+from puredelta.spark.write.writer_settings import WriterSettings
 
 _BROADCAST_THRESHOLD = "spark.sql.autoBroadcastJoinThreshold"
 _RETRIES_MAX = 1_000
-_CODEC = "spark.sql.parquet.compression.codec"
-_WRITER_PREFIXES = (
-    "parquet.",
-    "spark.hadoop.parquet.",
-    "spark.sql.files.maxRecordsPerFile",
-    "spark.sql.parquet.output.committer",
-    "spark.sql.sources.commitProtocolClass",
-    "spark.sql.sources.outputCommitterClass",
-    "mapreduce.",
-    "spark.hadoop.mapreduce.",
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,10 +44,8 @@ class ExecutionSettings:
     """``stats.skipping``."""
     collects_statistics: bool = True
     """``stats.collect``."""
-    codec: str | None = "snappy"
-    """How new files are compressed that Spark does not write; ``None``: Spark writes all, as a
-    setting of Spark's writer is there that no other writer knows.
-    """
+    writer: WriterSettings = field(default_factory=WriterSettings)
+    """How files are written, and whether Spark writes all."""
     must_stage: str | None = None
     """Why a source is never read where it lies, if the session says so."""
     key_limits: KeyLimits = KeyLimits()
@@ -81,7 +68,7 @@ class ExecutionSettings:
             checks_row_counts=delta_conf.NUM_RECORDS_VALIDATION.flag(settings),
             skips_by_statistics=delta_conf.STATS_SKIPPING.flag(settings),
             collects_statistics=delta_conf.STATS_COLLECT.flag(settings),
-            codec=writer_codec(settings),
+            writer=WriterSettings.parse(settings),
             must_stage=why_staged(settings),
             retries=_retries(settings),
             workers=WorkerSettings.parse(settings),
@@ -124,21 +111,6 @@ def persistent_vectors(settings: Mapping[str, str], command: str) -> bool:
         "delete": delta_conf.DELETE_DELETION_VECTORS,
     }[command]
     return conf.flag(settings)
-
-
-def writer_codec(settings: Mapping[str, str]) -> str | None:
-    """Return the codec that the session writes Parquet with, under Arrow's name.
-
-    ``None`` where it is one that Arrow writes otherwise, or the session has other settings of
-    Spark's writer.
-
-    >>> writer_codec({}), writer_codec({"spark.sql.parquet.compression.codec": "GZIP"})
-    ('snappy', 'gzip')
-    >>> writer_codec({"spark.sql.files.maxRecordsPerFile": "10"})
-    """
-    if any(key.startswith(_WRITER_PREFIXES) for key in settings):
-        return None
-    return COPY_CODECS.get(settings.get(_CODEC, "snappy").lower())
 
 
 _DROPS_NULL_COLUMNS = "4.0."

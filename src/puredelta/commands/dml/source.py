@@ -122,7 +122,7 @@ def read_distinct_keys(
     open_file: Callable[[DataFile], BinaryIO],
 ) -> Mapping[LeafPath, Sequence[Any]]:
     """Return all values but NULL of the keys of ``pairs``, by staged path, where they are few."""
-    if staged.num_rows > limits.rows_max:
+    if staged.num_rows > limits.rows_max or staged.only_spark:
         return {}
     columns = {
         pair.source.path: (names.in_file(pair.source.path[0]), pair.source.type)
@@ -222,37 +222,38 @@ def source_in_use(context: StatementContext) -> Iterator[None]:
 
 def _source(asked: Asked, statement: ResolvedStatement, *, evaluates: bool) -> StagedSource:
     rows, must_stage = asked.rows.source, asked.settings.must_stage
-    limits, store = asked.settings.key_limits, asked.command.log.store
+    settings, store = asked.settings, asked.command.log.store
     if rows is None:
         return StagedSource.none()
     reason = must_stage
     if reason is None:
-        found = _in_place(rows, statement, limits)
+        found = _in_place(rows, statement, settings.key_limits)
         if isinstance(found, StagedSource):
             return found
         reason = found.reason
     if not evaluates:
         return StagedSource.unread(reason)
-    return _staged(rows, statement, store, limits, reason=reason)
+    return _staged(rows, statement, store, settings, reason=reason)
 
 
 def _staged(
     source_rows: DataFrame,
     statement: ResolvedStatement,
     store: Store,
-    limits: KeyLimits,
+    settings: ExecutionSettings,
     *,
     reason: str,
 ) -> StagedSource:
     rows = statement.frames.staging(source_rows)
-    staged = stage_rows(statement.timestamp.bind(_storable_rows(rows)), store=store)
+    stored = statement.timestamp.bind(_storable_rows(rows))
+    staged = stage_rows(stored, store=store, options=settings.writer.staged)
     names = ColumnNames()
     try:
         distinct = read_distinct_keys(
             staged,
             statement.on.parts.pairs,
             names,
-            limits=limits,
+            limits=settings.key_limits,
             open_file=lambda file: store.open(f"{staged.directory}/{file.name}"),
         )
     except BaseException:

@@ -46,6 +46,7 @@ from puredelta.protocol.schema.types import DecimalType, PrimitiveType
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.protocol.values.predicates import Ref, Side
 from puredelta.spark.session.types import quoted
+from puredelta.spark.write.writer_settings import WriterSettings
 
 Expression: TypeAlias = str | Column
 """SQL text, or a Column as the user built it."""
@@ -433,7 +434,10 @@ def ask(
     ``settings`` are those of the session unless they are given.
     """
     if settings is None:
-        settings = ExecutionSettings.parse(command.session.settings)
+        own = command.session.settings
+        settings = replace(
+            ExecutionSettings.parse(own), writer=WriterSettings.of(command.spark, own)
+        )
     statistics = StatisticsPrefetch(
         files=command.snapshot.files,
         config=command.snapshot.config,

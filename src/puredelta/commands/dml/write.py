@@ -37,13 +37,14 @@ from puredelta.spark.offload.rewrite import (
     Rewritten,
     SparkRewriter,
 )
-from puredelta.spark.offload.source_copy import COPY_CODECS, plan_copy
+from puredelta.spark.offload.source_copy import plan_copy
 from puredelta.spark.offload.write_job import Planned, write_alone, write_both
 from puredelta.spark.session.concurrent_jobs import run_concurrently
 from puredelta.spark.session.names import ROW_ID
 from puredelta.spark.session.session import NotApplicable
 from puredelta.spark.write.parquet_job import FileOptions
 from puredelta.spark.write.writer import JobOptions, write_rows
+from puredelta.spark.write.writer_settings import COPY_CODECS
 from puredelta.spark.write.written_files import WriteResult, discard
 
 logger = logging.getLogger(__name__)
@@ -104,14 +105,16 @@ class Rewriters:
     def of(cls, context: StatementContext) -> Rewriters:
         """Return the rewriters of one statement."""
         spark, store, snapshot = context.spark, context.store, context.snapshot
+        writer = context.settings.writer
         return cls(
             arrow=ArrowRewriter(
                 spark=spark,
                 store=store,
                 config=snapshot.config,
                 settings=context.settings.workers,
+                writer=writer,
             ),
-            spark=SparkRewriter(spark=spark, store=store, snapshot=snapshot),
+            spark=SparkRewriter(spark=spark, store=store, snapshot=snapshot, writer=writer),
         )
 
 
@@ -273,7 +276,7 @@ class _Writing:
         """Plan to write new rows that are rows of the source; ``None``: Spark makes them."""
         context, selection = self.context, self.rows.copy
         files = self._file_options()
-        codec = context.settings.codec
+        codec = context.settings.writer.codec
         if codec is not None and files.codec is not None:
             codec = COPY_CODECS.get(files.codec.lower())
         if selection is None or codec is None:

@@ -35,6 +35,7 @@ from puredelta.spark.session.types import (
 )
 from puredelta.spark.source.staging import StagedRows, stage_rows
 from puredelta.spark.values.inserted_rows import default_value, generated_value, identity_value
+from puredelta.spark.write.writer_settings import WriterSettings
 from puredelta.store.base import Store
 
 
@@ -72,9 +73,16 @@ class CompleteRows:
             self.staged.remove(store)
 
 
-def complete_rows(rows: DataFrame, config: TableConfig, *, store: Store) -> CompleteRows:
+def complete_rows(
+    rows: DataFrame,
+    config: TableConfig,
+    *,
+    store: Store,
+    settings: Mapping[str, str],
+) -> CompleteRows:
     """Return the rows with the table's columns. Runs nothing, unless values of an identity
     column are to be generated: then the rows are staged, by one Spark job, and numbered.
+    ``settings`` are those of the session and, among them, of the write.
 
     Raises:
         InvalidRequestError: a column the rows lack must not be NULL.
@@ -88,7 +96,8 @@ def complete_rows(rows: DataFrame, config: TableConfig, *, store: Store) -> Comp
     if not identities:
         every = _ordered(plain, {}, generated, config)
         return CompleteRows(rows=every, config=config, computed=computed)
-    staged = stage_rows(_storable(plain), store=store)
+    writer = WriterSettings.of(rows.sparkSession, settings)
+    staged = stage_rows(_storable(plain), store=store, options=writer.staged)
     try:
         values = {
             i.column: identity_value(i, staged.row_counts, file=FILE_ORDINAL, row=ROW_INDEX)

@@ -25,6 +25,7 @@ from puredelta.spark.session.delta_conf import (
     REPLACE_WHERE_DATA_COLUMNS,
 )
 from puredelta.spark.session.session import settings_of
+from puredelta.spark.write.writer_settings import PARQUET_PREFIX
 
 WRITE_OPTIONS = (
     "mergeSchema",
@@ -183,10 +184,12 @@ def _split_options(options: Mapping[str, object]) -> tuple[dict[str, str], dict[
             given[known[key.lower()]] = text
         elif key.startswith(_PROPERTY_PREFIX):
             properties[key] = text
+        elif key.startswith(PARQUET_PREFIX):
+            given[key] = text
         else:
             raise InvalidRequestError(
-                f"There is no write option {key!r}. Options are {', '.join(WRITE_OPTIONS)} and "
-                "table properties (delta.*).",
+                f"There is no write option {key!r}. Options are {', '.join(WRITE_OPTIONS)}, "
+                "table properties (delta.*), and settings of Parquet's writer (parquet.*).",
                 code=ErrorCode.INVALID_WRITE_OPTION,
                 option=key,
             )
@@ -194,7 +197,7 @@ def _split_options(options: Mapping[str, object]) -> tuple[dict[str, str], dict[
 
 
 def _file_settings(given: Mapping[str, str]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    found = {key: text for key, text in given.items() if key.startswith(PARQUET_PREFIX)}
     if "maxRecordsPerFile" in given:
         found[FILE_ROWS] = str(parse_rows("maxRecordsPerFile", given["maxRecordsPerFile"]))
     if "compression" in given:

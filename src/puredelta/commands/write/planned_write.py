@@ -219,10 +219,10 @@ class PlannedWrite:
     def _committed(self, replaced: FileTable | None, *, where: str | None) -> WrittenFacts:
         command, config, started = self.command, self.config, time.monotonic()
         store, existing = command.log.store, command.existing
-        complete = complete_rows(self.rows, config, store=store)
+        files = file_options(command.session.settings, config.properties)
+        complete = complete_rows(self.rows, config, store=store, settings=command.session.settings)
         if not STATS_COLLECT.flag(command.session.settings):
             config = without_statistics(config)
-        files = file_options(command.session.settings, config.properties)
         try:
             rows = self.checked(complete.rows, where)
             options = JobOptions(files=files, computed=complete.computed)

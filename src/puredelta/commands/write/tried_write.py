@@ -121,7 +121,8 @@ def _report(planned: PlannedWrite, replaced: FileTable | None, *, where: str | N
 def _count(planned: PlannedWrite, where: str | None) -> int:
     """Compute and check the rows, then count them: two Spark jobs."""
     store = planned.command.log.store
-    complete = complete_rows(planned.rows, planned.config, store=store)
+    settings = planned.command.session.settings
+    complete = complete_rows(planned.rows, planned.config, store=store, settings=settings)
     try:
         rows = planned.checked(complete.rows, where)
         check_rows(rows, planned.config, computed=complete.computed)

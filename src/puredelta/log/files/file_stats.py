@@ -273,6 +273,10 @@ class TableStatistics:
         leaves = self._reader.leaves(footer, nan_leaves=nan_leaves, message=kind.message)
         return self._encode_leaves(leaves, footer.num_rows)
 
+    def encode_count(self, num_rows: int) -> str:
+        """Return the JSON text for a file of which no more than the number of rows is known."""
+        return self._encode_leaves({}, num_rows)
+
     def kind(self, footer: pq.FileMetaData, message: str) -> FileKind:
         """Return how files of this schema and writer are read."""
         return self._reader.kind(footer, message)

@@ -290,6 +290,8 @@ _DEFAULT_KEYS = ("fs.defaultFS", "fs.default.name")
 """Where Hadoop reads the default file system, by its name of today and its old one."""
 _DEFAULTS: WeakKeyDictionary[SparkSession, tuple[tuple[str | None, ...], str]] = WeakKeyDictionary()
 _JSON_WRITERS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+_CONFIGURATIONS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+_PARQUET = "parquet."
 
 
 def session_settings(spark: SparkSession) -> Mapping[str, str] | None:
@@ -302,6 +304,23 @@ def session_settings(spark: SparkSession) -> Mapping[str, str] | None:
     every = session_of(spark).conf().getAllAsJava()
     settings: dict[str, str] = json.loads(_json_writer(jvm_of(spark)).writeValueAsString(every))
     return settings
+
+
+def hadoop_parquet_settings(spark: SparkSession) -> Mapping[str, str]:
+    """Return what Hadoop's configuration of the context, XML files included, says of Parquet.
+
+    Two calls of the JVM where it says nothing. Without a JVM in reach nothing is known.
+    """
+    if not has_jvm(spark):
+        return {}
+    context = spark.sparkContext
+    if context not in _CONFIGURATIONS:  # the context makes one and keeps it
+        _CONFIGURATIONS[context] = session_of(spark).sparkContext().hadoopConfiguration()
+    found = _CONFIGURATIONS[context].getPropsWithPrefix(_PARQUET)
+    if found.isEmpty():
+        return {}
+    bare: dict[str, str] = json.loads(_json_writer(jvm_of(spark)).writeValueAsString(found))
+    return {f"{_PARQUET}{key}": value for key, value in bare.items()}
 
 
 def default_file_system(spark: SparkSession) -> str | None:

@@ -43,7 +43,6 @@ from puredelta.protocol.actions.paths import absolute_uri, path_below_root
 from puredelta.protocol.table.partitioning import Partitioning
 from puredelta.protocol.table.row_tracking import RowTrackingColumns, tracked_columns
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.spark.offload.source_copy import COPY_CODECS
 from puredelta.spark.offload.workers import (
     WorkerCalls,
     WorkerSettings,
@@ -60,8 +59,9 @@ from puredelta.spark.session.names import FILE_ORDINAL, MARK, ROW_INDEX
 from puredelta.spark.session.row_bitmap import RowBitmap, count_rows
 from puredelta.spark.session.session import NotApplicable
 from puredelta.spark.session.types import quoted
-from puredelta.spark.write.parquet_job import named_failures
+from puredelta.spark.write.parquet_job import FileOptions, named_failures
 from puredelta.spark.write.writer import JobOptions, write_rows
+from puredelta.spark.write.writer_settings import COPY_CODECS, WriterSettings
 from puredelta.spark.write.written_files import WriteResult, added_file, discard, keep_answered
 from puredelta.store.base import Store, StoredFile
 from puredelta.worker.data_files.rewrite_file import REWRITE_TASKS, RewriteTask, rewrite
@@ -173,6 +173,7 @@ class ArrowRewriter:
     store: Store
     config: TableConfig
     settings: WorkerSettings = field(default_factory=WorkerSettings)
+    writer: WriterSettings = field(default_factory=WriterSettings)
     job_id: str = field(default_factory=random_id)
     _directories: set[str] = field(default_factory=set, init=False)
 
@@ -185,6 +186,11 @@ class ArrowRewriter:
 
         To finish raises a DeltaError if a file does not hold the rows it should.
         """
+        if self.writer.only_spark is not None:
+            return NotApplicable(reason=f"{self.writer.only_spark} is set")
+        codec = self.config.properties.compression_codec or self.writer.copy_codec
+        if codec is not None and codec.strip().lower() not in COPY_CODECS:
+            return NotApplicable(reason=f"only Spark writes the codec {codec}")
         directories = [self._directory(order.add) for order in orders]
         tasks = self._tasks(orders, directories)
         if isinstance(tasks, NotApplicable):
@@ -208,7 +214,8 @@ class ArrowRewriter:
         tracked = tracked_columns(self.config)
         self._directories.update(directories)
         groups = small_groups(adds, directories, Partitioning.of(self.config))
-        codec = COPY_CODECS.get(self.config.properties.compression_codec or "")
+        named = self.config.properties.compression_codec or self.writer.copy_codec or ""
+        codec = COPY_CODECS.get(named.strip().lower())
         return [
             RewriteTask(
                 ordinal=number,
@@ -338,6 +345,7 @@ class SparkRewriter:
     spark: SparkSession
     store: Store
     snapshot: Snapshot
+    writer: WriterSettings = field(default_factory=WriterSettings)
     _written: list[WriteResult] = field(default_factory=list, init=False)
 
     def rewrite(self, orders: Sequence[RewriteOrder]) -> Rewritten:
@@ -364,6 +372,7 @@ class SparkRewriter:
                 enforce_constraints=False,
                 rebalance=bool(config.partition_columns),
                 hidden=hidden,
+                files=FileOptions(parquet=self.writer.options),
             ),
         )
         self._written.append(result)

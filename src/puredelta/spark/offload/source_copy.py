@@ -9,7 +9,7 @@ and Spark writes the rows.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -35,14 +35,6 @@ from puredelta.worker.data_files.copy_rows import COPY_ORDERS, CopyOrder, RowGro
 from puredelta.worker.data_files.write_file import FileAnswer
 from puredelta.worker.files import DataPath, joined
 
-COPY_CODECS: Mapping[str, str] = {
-    "snappy": "snappy",
-    "gzip": "gzip",
-    "zstd": "zstd",
-    "none": "none",
-    "uncompressed": "none",
-}
-"""Codecs that Arrow writes as Spark does: Arrow's name for each name of Spark's."""
 _TASK_BYTES_MIN = 8 * 1024 * 1024
 """Less is not worth another task, and another file."""
 _READ_BYTES_MAX = 1024 * 1024 * 1024

@@ -17,7 +17,6 @@ from pyspark.sql import DataFrame
 
 from puredelta.log.files.clock import IdSource, random_id
 from puredelta.log.files.file_stats import StatisticsReader, combined
-from puredelta.log.files.parquet_footer import map_footers
 from puredelta.log.maintenance.garbage import STAGING_PREFIX
 from puredelta.protocol.table.stats import LeafPath, LeafStatistics
 from puredelta.spark.scan.data_file import DataFile
@@ -50,6 +49,8 @@ class StagedRows:
     columns: Mapping[LeafPath, LeafStatistics]
     """The statistics of each leaf over all rows; a leaf without statistics is absent. Of the
     user's files only the leaves asked for are described."""
+    only_spark: bool = False
+    """Whether the files are encrypted: Arrow reads none, and nothing but the rows is known."""
     open_at: Callable[[str], Store] = field(default=open_store, repr=False)
     """Opens a directory with the settings of the session."""
 
@@ -76,22 +77,28 @@ class StagedRows:
             store.delete_tree(self.directory)
 
 
-def stage_rows(rows: DataFrame, *, store: Store, new_id: IdSource = random_id) -> StagedRows:
-    """Write ``rows`` once and describe them; runs one Spark job."""
+def stage_rows(
+    rows: DataFrame,
+    *,
+    store: Store,
+    options: Mapping[str, str] | None = None,
+    new_id: IdSource = random_id,
+) -> StagedRows:
+    """Write ``rows`` once and describe them; runs one Spark job, and one that counts rows where
+    the files are encrypted. ``options`` are those of Parquet's writer.
+    """
     directory = f"{STAGING_PREFIX}{new_id()}"
     if data_io(rows.sparkSession, [store.root_uri]) is DataIo.ARROW:
         return _staged_by_arrow(rows, directory, store)
     with write_session(rows) as bound:
-        job = run_parquet_job(bound, directory, store=store)
+        job = run_parquet_job(bound, directory, store=store, options=options)
     reader = StatisticsReader(from_spark(rows.schema))
     with removed_on_failure([directory], store), named_failures(f"{store.root_uri}/{directory}"):
-        described = list(
-            map_footers(
-                job.files,
-                lambda _, footer: (group_rows(footer), reader.leaves(footer)),
-                read_end=lambda file, num_bytes: store.read_end(file.path, num_bytes),
-                name=lambda file: file.path,
-            )
+        described = job.described(
+            job.files,
+            store,
+            by_footer=lambda _, footer: (group_rows(footer), reader.leaves(footer)),
+            by_count=lambda _, num_rows: ((num_rows,), None),
         )
         job.require_rows(sum(sum(groups) for groups, _ in described))
     counted = zip(job.files, (groups for groups, _ in described), strict=True)
@@ -107,7 +114,8 @@ def stage_rows(rows: DataFrame, *, store: Store, new_id: IdSource = random_id) -
             for file, _ in full
         ),
         group_rows=tuple(groups for _, groups in full),
-        columns=combined((sum(groups), leaves) for groups, leaves in described),
+        columns=combined((sum(groups), leaves or {}) for groups, leaves in described),
+        only_spark=any(leaves is None for _, leaves in described),
         open_at=store.at,
     )
 

@@ -16,11 +16,12 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
+from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.protocol.schema.types import StructType
 from puredelta.protocol.values.partition_values import escape_partition_text
 from puredelta.spark.session.concurrent_jobs import tagged_jobs
 from puredelta.spark.session.data_access import DataPaths, streamed, unreachable
+from puredelta.spark.session.delta_conf import IO
 from puredelta.spark.session.types import arrow_schema, quoted
 from puredelta.spark.write.parquet_job import (
     SESSION_FILES,
@@ -28,6 +29,7 @@ from puredelta.spark.write.parquet_job import (
     named_failures,
     removed_on_failure,
 )
+from puredelta.spark.write.writer_settings import WriterSettings
 from puredelta.spark.write.written_files import keep_answered
 from puredelta.store.base import Store
 from puredelta.worker.data_files.write_file import FILE_ANSWERS, FileAnswer
@@ -86,6 +88,7 @@ class ArrowJob:
 def run_arrow_job(rows: DataFrame, job: ArrowJob) -> dict[str, FileAnswer]:
     """Write ``rows`` and return the answers by path, relative to the root; runs one Spark job."""
     spark = rows.sparkSession
+    _require_plain(WriterSettings.of(spark), job)
     order = WriteOrder(
         schema=arrow_schema(job.schema).with_metadata({"org.apache.spark.version": spark.version}),
         directory=_reached(job, job.directory),
@@ -139,6 +142,20 @@ def _by_path(job: ArrowJob, answers: Sequence[FileAnswer]) -> dict[str, FileAnsw
             key=lambda one: one[0],
         )
     )
+
+
+def _require_plain(writer: WriterSettings, job: ArrowJob) -> None:
+    """Refuse to write plain text where a session, or a write, asks for encryption."""
+    encrypts = writer.encrypts or any("encryption" in key for key in job.files.parquet)
+    if encrypts:
+        raise UnsupportedError(
+            f"The session asks for encrypted Parquet files ({writer.only_spark}), and Arrow, which "
+            f"writes the data files of {job.store.root_uri}, does not encrypt. Add the JAR of a "
+            f"Hadoop file system for this storage and set {IO.key} to 'spark'.",
+            code=ErrorCode.UNSUPPORTED_STORAGE,
+            path=job.store.root_uri,
+            setting=writer.only_spark or "",
+        )
 
 
 def _reached(job: ArrowJob, directory: str) -> DataPath:

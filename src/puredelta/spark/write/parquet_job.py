@@ -22,29 +22,42 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeVar
+from typing import Generic, TypeVar
+from urllib.parse import unquote
 
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StructField, StructType
 
-from puredelta.errors import DeltaError, ErrorCode
+from puredelta.errors import CorruptTableError, DeltaError, ErrorCode
+from puredelta.log.files.parquet_footer import NoFooterError, map_footers
+from puredelta.protocol.actions.paths import short_uri
 from puredelta.spark.jvm.frames import logical_plan, rebound
 from puredelta.spark.jvm.gateway import JVM_ERRORS, insist
 from puredelta.spark.jvm.jobs import CountedWrite
 from puredelta.spark.session.concurrent_jobs import tagged_jobs
-from puredelta.spark.session.data_access import require_shared_root
+from puredelta.spark.session.data_access import as_glob, require_shared_root
 from puredelta.spark.session.session import is_connect, runs_here
 from puredelta.spark.values.row_errors import decode_row_error
 from puredelta.store.base import StorageError, Store, StoredFile
 
 T = TypeVar("T")
+CountRows = Callable[[Sequence[str]], Mapping[str, int]]
 
 logger = logging.getLogger(__name__)
 
 _SUFFIX = ".parquet"
 _NUM_ROWS = "num_rows"
+_PATH = "path"
+_EVERY_ROW: Mapping[str, str] = {
+    "ignoreCorruptFiles": "false",
+    "ignoreMissingFiles": "false",
+    "recursiveFileLookup": "true",  # no columns from the names of directories
+    "mergeSchema": "false",
+}
 
 _WRITER_OPTIONS: Mapping[str, str] = {
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
@@ -65,6 +78,11 @@ _SHOWN = 40
 _MISSING_MODULE = re.compile(r"No module named '(pyarrow)\b[^\n]*")
 
 
+@dataclass(frozen=True, slots=True)
+class _ByFooter(Generic[T]):
+    value: T
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParquetJob:
     """What a job has written."""
@@ -75,6 +93,52 @@ class ParquetJob:
     reported_rows: int | None = None
     """How many rows the tasks say they have written; None: they are threads of the driver, or
     nobody says."""
+    count: CountRows | None = field(default=None, repr=False)
+    """Counts the rows of files, given by URI, whose footers only Spark reads: they are encrypted.
+    Runs one Spark job."""
+
+    def described(
+        self,
+        files: Sequence[StoredFile],
+        store: Store,
+        *,
+        by_footer: Callable[[StoredFile, pq.FileMetaData], T],
+        by_count: Callable[[StoredFile, int], T],
+    ) -> list[T]:
+        """Describe files of the job by their footers, and encrypted ones by how many rows they
+        have, which one Spark job counts. ``files`` may have been moved.
+
+        Raises:
+            CorruptTableError: a file is not Parquet.
+        """
+
+        def recover(file: StoredFile, error: CorruptTableError) -> StoredFile:
+            if not (isinstance(why := error.__cause__, NoFooterError) and why.is_encrypted):
+                raise error
+            return file
+
+        def described(file: StoredFile, footer: pq.FileMetaData) -> StoredFile | _ByFooter[T]:
+            return _ByFooter(by_footer(file, footer))
+
+        found: list[StoredFile | _ByFooter[T]] = list(
+            map_footers(
+                files,
+                described,
+                read_end=lambda file, num_bytes: store.read_end(file.path, num_bytes),
+                name=lambda file: file.path,
+                recover=recover,
+            )
+        )
+        uris = [
+            f"{store.root_uri}/{file.path}" for file in found if not isinstance(file, _ByFooter)
+        ]
+        counts = self.count(uris) if uris and self.count is not None else {}
+        return [
+            one.value
+            if isinstance(one, _ByFooter)
+            else by_count(one, counts.get(f"{store.root_uri}/{one.path}", 0))
+            for one in found
+        ]
 
     def require_rows(self, num_rows: int) -> None:
         """Check how many rows the files hold, by their footers.
@@ -124,7 +188,7 @@ def run_parquet_job(
     with removed_on_failure([directory], store), named_failures(location):
         store.name_rule()  # before rows are written that no commit could name
         require_shared_root(rows.sparkSession, store)
-        whole = {**_WRITER_OPTIONS, **(options or {})}
+        whole = {**(options or {}), **_WRITER_OPTIONS}
         with tagged_jobs(rows.sparkSession):
             reported_rows = _write(rows, location, whole, partition_columns)
         files = (file for file in store.walk(directory) if _is_data_file(file.name))
@@ -132,6 +196,7 @@ def run_parquet_job(
             files=tuple(sorted(files, key=lambda file: file.path)),
             location=location,
             reported_rows=reported_rows,
+            count=partial(_counted_by_spark, rows.sparkSession, options or {}),
         )
 
 
@@ -151,6 +216,19 @@ def _write(
             return _unless_unknown(counted.num_rows)
     _write_plainly(rows, location, options, partition_columns)
     return None
+
+
+def _counted_by_spark(
+    spark: SparkSession, options: Mapping[str, str], uris: Sequence[str]
+) -> Mapping[str, int]:
+    """Return how many rows each file has; a file without rows is absent."""
+    reader = spark.read.options(**options, **_EVERY_ROW)
+    rows = reader.schema(StructType([StructField(_NUM_ROWS, LongType())]))  # none of the files'
+    path = F.col("_metadata.file_path")
+    with tagged_jobs(spark):
+        found = rows.parquet(*map(as_glob, uris)).groupBy(path.alias(_PATH)).count().collect()
+    counts = {short_uri(unquote(row[_PATH])): int(row["count"]) for row in found}
+    return {uri: counts[short_uri(uri)] for uri in uris if short_uri(uri) in counts}
 
 
 def _write_observed(
@@ -276,6 +354,8 @@ class FileOptions:
     """A file has no more rows; 0: as many as the session says."""
     codec: str | None = None
     """By Spark's name; ``None``: the table's, or the session's."""
+    parquet: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Settings of Parquet's writer by their own names, encryption among them."""
     bin_bytes: int | None = None
     """Rows are brought together first, into files of about so many bytes of shuffled rows
     (M-141); ``None``: every task writes what it has.
@@ -288,7 +368,8 @@ class FileOptions:
         >>> FileOptions(rows_max=10, codec="zstd").writer_options
         {'compression': 'zstd', 'maxRecordsPerFile': '10'}
         """
-        options = {} if self.codec is None else {"compression": self.codec}
+        codec = {} if self.codec is None else {"compression": self.codec}
+        options = {**self.parquet, **codec}
         return {**options, "maxRecordsPerFile": str(self.rows_max)} if self.rows_max else options
 
     @property

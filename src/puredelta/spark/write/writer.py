@@ -127,7 +127,7 @@ def write_rows(
         removed_on_failure([directory, changes], store),
         named_failures(f"{store.root_uri}/{directory}"),
     ):
-        written = describe(job.files, directory, config, store)
+        written = describe(job, directory, config, store)
         job.require_rows(written.num_rows + written.num_changes)
         return written
 

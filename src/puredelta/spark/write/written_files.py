@@ -19,10 +19,9 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import posixpath
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import partial
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -30,7 +29,6 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from puredelta.log.files.file_stats import TableStatistics
-from puredelta.log.files.parquet_footer import map_footers
 from puredelta.protocol.actions.actions import Add, AddChangeFile
 from puredelta.protocol.actions.log_paths import CHANGE_DATA_DIRECTORY
 from puredelta.protocol.actions.paths import decode_path, encode_path
@@ -52,7 +50,7 @@ from puredelta.protocol.values.partition_values import (
 )
 from puredelta.spark.session.names import IS_CHANGE
 from puredelta.spark.session.types import to_spark_type
-from puredelta.spark.write.parquet_job import unseen
+from puredelta.spark.write.parquet_job import ParquetJob, unseen
 from puredelta.store.base import NameRule, Store, StoredFile
 from puredelta.worker.data_files.write_file import FileAnswer
 from puredelta.worker.data_files.write_rows import CHANGES, DATA
@@ -198,10 +196,15 @@ def discard(result: WriteResult, store: Store) -> None:
 
 
 def describe_files(
-    files: Sequence[StoredFile], directory: str, config: TableConfig, store: Store
+    job: ParquetJob, directory: str, config: TableConfig, store: Store
 ) -> WriteResult:
     """Return the actions for the data files of a job; files without rows are deleted (M-83)."""
-    described = list(_described(files, directory, config, store))
+    return _data_files(job, job.files, _Describer(directory, config, store))
+
+
+def _data_files(job: ParquetJob, files: Sequence[StoredFile], describer: _Describer) -> WriteResult:
+    directory, store = describer.directory, describer.store
+    described = describer.described(job, files)
     if not described:
         store.delete_tree(directory)
     return WriteResult(
@@ -212,7 +215,7 @@ def describe_files(
 
 
 def describe_with_changes(
-    files: Sequence[StoredFile], directory: str, config: TableConfig, store: Store
+    job: ParquetJob, directory: str, config: TableConfig, store: Store
 ) -> WriteResult:
     """Do the same for a job whose files lie below a directory per value of `IS_CHANGE`.
 
@@ -221,7 +224,7 @@ def describe_with_changes(
     kinds = {kind: f"{directory}/{IS_CHANGE}={kind}/" for kind in ("false", "true")}
     moved: dict[str, list[StoredFile]] = {kind: [] for kind in kinds}
     for kind, tree in kinds.items():
-        for file in files:
+        for file in job.files:
             if file.path.startswith(tree):
                 path = f"{directory}/{file.path.removeprefix(tree)}"
                 path = change_file_path(path) if kind == "true" else path
@@ -229,9 +232,9 @@ def describe_with_changes(
                 moved[kind].append(dataclasses.replace(file, path=path))
         store.delete_tree(tree)
     changes = f"{CHANGE_DATA_DIRECTORY}/{directory}"
-    recorded = list(_described(moved["true"], changes, config, store))
+    recorded = _Describer(changes, config, store).described(job, moved["true"])
     return dataclasses.replace(
-        describe_files(moved["false"], directory, config, store),
+        _data_files(job, moved["false"], _Describer(directory, config, store)),
         changes=tuple(change_file(add, path=decode_path(add.path)) for add, _ in recorded),
         num_changes=sum(rows for _, rows in recorded),
     )
@@ -259,47 +262,40 @@ def describe_answers(
     )
 
 
-def _described(
-    files: Sequence[StoredFile], directory: str, config: TableConfig, store: Store
-) -> Iterator[tuple[Add, int]]:
-    """Yield every file that has rows, with their number; delete the others."""
-    described: Iterable[tuple[Add, int]] = map_footers(
-        files,
-        partial(
-            _add,
-            statistics=TableStatistics(config),
-            config=config,
-            directory=directory,
-            names=store.name_rule(),
-        ),
-        read_end=lambda file, num_bytes: store.read_end(file.path, num_bytes),
-        name=lambda file: file.path,
-    )
-    for file, (add, rows) in zip(files, described, strict=True):
-        if rows:
-            yield add, rows
-        else:
-            store.delete(file.path)
+class _Describer:
+    """Describes the files that a job has left in one directory."""
 
+    def __init__(self, directory: str, config: TableConfig, store: Store) -> None:
+        self.directory, self.store = directory, store
+        self._config, self._names = config, store.name_rule()
+        self._statistics = TableStatistics(config)
 
-def _add(
-    file: StoredFile,
-    footer: pq.FileMetaData,
-    *,
-    statistics: TableStatistics,
-    config: TableConfig,
-    directory: str,
-    names: NameRule,
-) -> tuple[Add, int]:
-    add = Add(
-        path=encode_path(file.path),
-        partition_values=_partition_values(file, directory, config, names),
-        size_bytes=file.size_bytes,
-        modified_ms=file.modified_ms,
-        data_change=True,
-        stats=statistics.encode(footer),
-    )
-    return add, footer.num_rows
+    def described(self, job: ParquetJob, files: Sequence[StoredFile]) -> list[tuple[Add, int]]:
+        """Return every file that has rows, with their number; delete the others.
+
+        Of encrypted files the log gets the number of rows: bounds would show what they hide.
+        """
+        every = job.described(files, self.store, by_footer=self._by_footer, by_count=self._by_count)
+        for file, (_, rows) in zip(files, every, strict=True):
+            if not rows:
+                self.store.delete(file.path)
+        return [(add, rows) for add, rows in every if rows]
+
+    def _by_footer(self, file: StoredFile, footer: pq.FileMetaData) -> tuple[Add, int]:
+        return self._add(file, self._statistics.encode(footer)), footer.num_rows
+
+    def _by_count(self, file: StoredFile, num_rows: int) -> tuple[Add, int]:
+        return self._add(file, self._statistics.encode_count(num_rows)), num_rows
+
+    def _add(self, file: StoredFile, stats: str) -> Add:
+        return Add(
+            path=encode_path(file.path),
+            partition_values=_partition_values(file, self.directory, self._config, self._names),
+            size_bytes=file.size_bytes,
+            modified_ms=file.modified_ms,
+            data_change=True,
+            stats=stats,
+        )
 
 
 def _partition_values(
