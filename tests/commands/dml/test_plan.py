@@ -453,7 +453,7 @@ def test_types_whose_equal_values_are_equal_bytes(
     pair = EquiPair(target=Ref(Side.TARGET, ("id",), target), source=Ref(Side.SOURCE, ("s0",), key))
     statement = merge(condition(pairs=(pair,)), matched=(MATCHED_UPDATE,))
     assert (
-        plan_lookup(statement, 3, ColumnNames(), WorkerMemory(task_max=1000)) is not None
+        plan_lookup(statement, 3, ColumnNames(), WorkerMemory(task_max=10_000)) is not None
     ) is looked_up
 
 

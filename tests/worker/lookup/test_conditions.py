@@ -125,3 +125,18 @@ def test_clauses_after_the_one_that_fires_are_not_asked() -> None:
 
 def _same(place: int) -> Call:
     return "equal", ("target", place), ("source", place)
+
+
+def test_pairs_are_brought_together_a_few_at_a_time() -> None:
+    target = HeldColumns([pa.array(["a", "b", None, "d", "e"])])
+    pairs = Pairs(
+        target=target,
+        target_rows=np.arange(5),
+        source=[pa.array(["a", "x", "c", "d", "y"])],
+        source_rows=np.arange(5),
+        at_a_time=2,
+    )
+    differs = "not_equal", ("target", 0), ("source", 0)
+    assert pairs.is_true(differs).tolist() == [False, True, False, False, True]
+    assert [rows for _, rows in target.asked] == [[0, 1], [2, 3], [4]]
+    assert pairs.first_true([("invert", differs), differs]).tolist() == [0, 1, NO_CLAUSE, 0, 1]

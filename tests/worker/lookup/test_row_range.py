@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -15,7 +16,7 @@ import pytest
 from puredelta.worker.lookup.lookup_read import LateColumns, coalesced, read_ranges
 from puredelta.worker.lookup.lookup_request import FileLookup
 from puredelta.worker.read_rows import OpenFile
-from puredelta.worker.wire import Limits
+from puredelta.worker.wire import LIMITS, Limits
 
 ROWS = 1_000
 TABLE = pa.table(
@@ -51,7 +52,8 @@ def file(path: Path, table: pa.Table = TABLE, *, group_rows: int = 300) -> FileL
 def test_late_rows_are_those_of_the_file(tmp_path: Path, seed: int) -> None:
     dice = random.Random(seed)
     file(tmp_path / "f", group_rows=dice.choice([1, 7, 300, ROWS]))
-    late = LateColumns(OpenFile(str(tmp_path / "f")), batch_rows=dice.choice([3, 64, 5_000]))
+    path = str(tmp_path / "f")
+    late = LateColumns(path, OpenFile(path), batch_rows=dice.choice([3, 64, 5_000]))
     cuts = sorted({0, ROWS, *(dice.randrange(ROWS) for _ in range(9))})
     for first, end in itertools.pairwise(cuts):
         for name in ("text", "n"):
@@ -86,6 +88,28 @@ def test_a_file_that_lacks_a_column_or_has_only_constants_is_read_at_once(tmp_pa
 def test_few_files_are_open_at_a_time(tmp_path: Path) -> None:
     one = file(tmp_path / "f", TABLE.slice(0, 2))
     ranges = read_ranges([one] * 300, ["k", "n"], first=1, limits=LARGE)
-    assert [len(some) for some in coalesced(ranges, num_rows=10**9)] == [128, 128, 44]
+    assert [len(some) for some in coalesced(ranges, num_rows=10**9, num_bytes=10**9)] == [
+        128,
+        128,
+        44,
+    ]
     eager = read_ranges([one] * 300, ["k", "n"], limits=LARGE)
-    assert [len(some) for some in coalesced(eager, num_rows=10**9)] == [300]
+    assert [len(some) for some in coalesced(eager, num_rows=10**9, num_bytes=10**9)] == [300]
+
+
+def test_ranges_are_short_where_late_texts_are_long(tmp_path: Path) -> None:
+    """A dictionary of a few long texts makes any number of them."""
+    path, rows = str(tmp_path / "f"), 65_536
+    few = pa.array([letter * 30_000 for letter in "abcdefghijklmnop"])
+    places = pa.array(np.arange(rows, dtype=np.int32) % 16)
+    texts = pa.DictionaryArray.from_arrays(places, few)
+    table = pa.table({"k": pa.array(range(rows)), "v": texts})
+    pq.write_table(table, path, store_schema=False)
+    one = FileLookup(ordinal=0, path=path)
+    ranges = list(read_ranges([one], ["k", "v"], first=1))
+    assert max(some.num_rows for some in ranges) * 30_000 <= LIMITS.read_bytes
+    assert sum(some.num_rows for some in ranges) == rows
+    found = ranges[1].column(1)
+    assert found[0].as_py() == few[ranges[1].first_row % 16].as_py()
+    together = coalesced(ranges, num_rows=rows, num_bytes=LIMITS.read_bytes)
+    assert [len(some) for some in together] == [1] * len(ranges)

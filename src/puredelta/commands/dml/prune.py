@@ -11,9 +11,11 @@ rows of removed files.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from puredelta.commands.dml.resolve.resolved_statement import (
@@ -32,6 +34,7 @@ from puredelta.commands.dml.search_plan import (
     plan_search,
 )
 from puredelta.commands.dml.source import StatementContext
+from puredelta.commands.dml.source_texts import SourceTexts
 from puredelta.commands.dml.staged_source import ColumnNames
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.files.stats_columns import FileStatistics
@@ -46,6 +49,7 @@ from puredelta.protocol.schema.types import (
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
+    DataType,
     DecimalType,
 )
 from puredelta.protocol.table.table_config import TableConfig
@@ -56,21 +60,37 @@ from puredelta.spark.offload.workers import WorkerMemory
 from puredelta.spark.scan.scan_columns import partition_rows
 from puredelta.spark.session.names import FILE_ORDINAL
 from puredelta.worker.lookup.conditions import NO_CLAUSE, Call, ResidualConditions
+from puredelta.worker.lookup.lookup_read import is_text
 from puredelta.worker.lookup.lookup_request import KeyColumn
 
 _ROW_BYTES = 64
 """Of a source row in a task: its key, its place, and what sorting them needs for a moment."""
 _VALUE_BYTES = 16
-_TEXT_BYTES = 64
-"""Of a value of text, guessed."""
+_LISTED_BYTES = 64
+"""Of a text in a key: its place in Arrow's hash table, beside the text itself."""
+_KEY_COPIES = 4
+"""How often a task holds the text of a key at a time: as it was read, in the hash table, which
+grows by doubling, and among the values that differ."""
+_READ_COPIES = 2
+"""How often it holds a text that conditions read: for a moment also as it was read."""
+_GUESSED_TEXT_BYTES = 64
+"""Of a text of a source that nobody has looked at."""
+_READ_TEXT_MAX = 1 << 30
+"""Of a column that conditions read, in a part: it is one array, whose offsets have 32 bits."""
 
 
 def plan_lookup(
-    statement: ResolvedStatement, num_source_rows: int, names: ColumnNames, memory: WorkerMemory
+    statement: ResolvedStatement,
+    num_source_rows: int,
+    names: ColumnNames,
+    memory: WorkerMemory,
+    *,
+    texts: SourceTexts | None = None,
 ) -> KeyLookup | None:
     """Return how to look the statement's keys up, ``None`` if Spark has to join.
 
-    ``names`` are those of source columns inside the source's files.
+    ``names`` are those of source columns inside the source's files, whose ``texts`` are measured
+    if they decide.
     """
     pairs, config = statement.on.parts.pairs, statement.config
     # Files have columns under the names and types of the table as it was.
@@ -92,23 +112,93 @@ def plan_lookup(
         conditions = _residual_conditions(statement, names)
         if conditions is None:
             return None
-    texts = sum(pair.source.type == STRING for pair in pairs)
-    read = () if conditions is None else conditions.source_columns
-    values = len(keys) + len(read)
-    task_bytes = num_source_rows * (
-        _ROW_BYTES + values * _VALUE_BYTES + texts * (_TEXT_BYTES - _VALUE_BYTES)
-    )
-    parts = -(-task_bytes // max(1, memory.task_max))
     # Which rows are unmatched in all parts is known at the end only.
-    if parts > (1 if statement.not_matched_by_source else memory.parts_max):
+    parts_max = 1 if statement.not_matched_by_source else memory.parts_max
+    held = HeldSource.of(
+        num_source_rows,
+        keys=[(key.source, pair.source.type) for key, pair in zip(keys, pairs, strict=True)],
+        read={} if conditions is None else dict(conditions.source_columns),
+        texts=texts,
+    )
+    planned = held.in_parts(memory.task_max, parts_max)
+    if planned is None:
         return None
+    parts, task_bytes = planned
     return KeyLookup(
         keys=keys,
         conditions=conditions,
         clause=0 if statement.matched else NO_CLAUSE,
-        task_bytes=-(-task_bytes // parts),
+        task_bytes=task_bytes,
         parts=parts,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldSource:
+    """What a task holds of a source."""
+
+    num_rows: int
+    num_values: int
+    """Of a row."""
+    key_texts: tuple[str, ...]
+    """Columns of the key that are texts, by their names inside the source's files."""
+    read_texts: tuple[str, ...]
+    """Those that conditions read."""
+    texts: SourceTexts | None
+
+    @classmethod
+    def of(
+        cls,
+        num_rows: int,
+        *,
+        keys: Sequence[tuple[str, DataType | None]],
+        read: Mapping[str, pa.DataType],
+        texts: SourceTexts | None,
+    ) -> HeldSource:
+        """Describe a source by its columns: keys, and those that conditions read."""
+        return cls(
+            num_rows=num_rows,
+            num_values=len(keys) + len(read),
+            key_texts=tuple(name for name, kind in keys if kind == STRING),
+            read_texts=tuple(name for name, kind in read.items() if is_text(kind)),
+            texts=texts,
+        )
+
+    def in_parts(self, task_max: int, parts_max: int) -> tuple[int, int] | None:
+        """Return the least number of parts of which a task can hold each, and the bytes of one.
+
+        ``None``: none is small enough. Long texts may be close together, so the largest part
+        decides.
+        """
+        whole = self.task_bytes(1, task_max * parts_max)
+        least = max(1, -(-whole // max(1, task_max)))
+        for parts in range(least, parts_max + 1):
+            size = whole if parts == 1 else self.task_bytes(parts, task_max * parts_max)
+            if size <= task_max:
+                return parts, size
+        return None
+
+    def task_bytes(self, parts: int, bytes_max: int) -> int:
+        """Return what a task holds of the largest part; more than ``bytes_max`` is not counted."""
+        row_bytes = _ROW_BYTES + self.num_values * _VALUE_BYTES
+        row_bytes += len(self.key_texts) * (_LISTED_BYTES - _VALUE_BYTES)
+        # A column may be compared with several of the table: each of them lists its values.
+        copies = _KEY_COPIES * max(map(self.key_texts.count, self.key_texts), default=1)
+        keys = self._text_bytes(self.key_texts, parts, bytes_max // copies)
+        read = self._text_bytes(self.read_texts, parts, bytes_max // _READ_COPIES)
+        if read > _READ_TEXT_MAX:
+            return bytes_max + 1
+        rows = -(-self.num_rows * row_bytes // parts)
+        return rows + keys * copies + read * _READ_COPIES
+
+    def _text_bytes(self, names: Sequence[str], parts: int, bytes_max: int) -> int:
+        if not names:
+            return 0
+        if self.texts is None:
+            return -(-self.num_rows * len(names) * _GUESSED_TEXT_BYTES // parts)
+        return self.texts.largest_part(
+            tuple(dict.fromkeys(names)), parts=parts, bytes_max=bytes_max
+        )
 
 
 def _has_one_clause(statement: ResolvedStatement) -> bool:
@@ -233,7 +323,9 @@ def prune(context: StatementContext) -> SearchPlan:
         prune=prune_files,
         limits=SearchLimits(
             broadcast_bytes_max=settings.broadcast_bytes_max,
-            look_up=partial(plan_lookup, statement, source.num_rows, source.names, memory),
+            look_up=partial(
+                plan_lookup, statement, source.num_rows, source.names, memory, texts=source.texts
+            ),
         ),
         statistics=context.statistics.result(),
     )

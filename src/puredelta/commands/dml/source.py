@@ -25,6 +25,7 @@ from pyspark.sql import types as T
 from puredelta.commands.command import Command
 from puredelta.commands.dml.resolve.resolved_statement import EquiPair, ResolvedStatement
 from puredelta.commands.dml.settings import ExecutionSettings, KeyLimits
+from puredelta.commands.dml.source_texts import SourceTexts
 from puredelta.commands.dml.spec import Asked, StatisticsPrefetch
 from puredelta.commands.dml.staged_source import (
     ColumnNames,
@@ -248,13 +249,17 @@ def _staged(
     stored = statement.timestamp.bind(_storable_rows(rows))
     staged = stage_rows(stored, store=store, options=settings.writer.staged)
     names = ColumnNames()
+
+    def open_staged(file: DataFile) -> BinaryIO:
+        return store.open(f"{staged.directory}/{file.name}")
+
     try:
         distinct = read_distinct_keys(
             staged,
             statement.on.parts.pairs,
             names,
             limits=settings.key_limits,
-            open_file=lambda file: store.open(f"{staged.directory}/{file.name}"),
+            open_file=open_staged,
         )
     except BaseException:
         staged.remove(store)
@@ -263,6 +268,7 @@ def _staged(
         staged=staged,
         schema=rows.schema,
         names=names,
+        texts=SourceTexts(files=staged.files, stored=staged.text_bytes, open_file=open_staged),
         profile=SourceProfile(
             num_rows=staged.num_rows,
             size_bytes=staged.size_bytes,
@@ -294,15 +300,14 @@ def _in_place(
         return files
     rows = files.rows
     try:
-        distinct = read_distinct_keys(
-            rows, pairs, names, limits=limits, open_file=lambda file: open_file(file.uri)
-        )
+        distinct = read_distinct_keys(rows, pairs, names, limits=limits, open_file=_open_own)
     except (OSError, pa.ArrowException) as failure:
         return NotApplicable(reason=f"{type(failure).__name__}: {failure}")
     return StagedSource(
         staged=rows,
         schema=T.StructType([T.StructField(c.staged, c.type) for c in statement.source_columns]),
         names=names,
+        texts=SourceTexts(files=rows.files, stored=rows.text_bytes, open_file=_open_own),
         profile=SourceProfile(
             num_rows=rows.num_rows,
             size_bytes=files.column_bytes,
@@ -312,6 +317,10 @@ def _in_place(
         in_place=files,
         mode=f"{rows.num_rows} source rows are read from its own {len(rows.files)} files",
     )
+
+
+def _open_own(file: DataFile) -> BinaryIO:
+    return open_file(file.uri)
 
 
 def _storable_rows(rows: DataFrame) -> DataFrame:

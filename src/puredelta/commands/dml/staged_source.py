@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from puredelta.commands.dml.source_texts import SourceTexts
 from puredelta.protocol.table.stats import LeafPath, LeafStatistics
 from puredelta.spark.scan.data_file import DataFile
 from puredelta.spark.scan.scan import scan_parquet
@@ -78,6 +79,8 @@ class StagedSource:
     """Of the frame that was staged: columns by staged name."""
     profile: SourceProfile
     names: ColumnNames = field(default_factory=ColumnNames)
+    texts: SourceTexts | None = field(default=None, repr=False)
+    """What its texts take; ``None``: nothing is known of them."""
     in_place: SourceFiles | None = None
     """The source's own files, if they are read where they lie."""
     mode: str = "without a source"

@@ -35,7 +35,7 @@ from puredelta.spark.session.names import PREFIX
 from puredelta.spark.session.session import NotApplicable
 from puredelta.spark.session.types import from_spark
 from puredelta.spark.source.plain_scan import PlainScan
-from puredelta.spark.source.staging import StagedRows, group_rows
+from puredelta.spark.source.staging import StagedRows, group_rows, text_bytes, texts_of_files
 from puredelta.store.registry import FileStatus, file_status, read_end
 
 _MANY_FILES = 64
@@ -116,6 +116,7 @@ def source_files(
             files=tuple(file for file, _ in full),
             group_rows=tuple(one.group_rows for _, one in full),
             columns=combined((one.num_rows, one.leaves) for one in found),
+            text_bytes=texts_of_files([one.texts for _, one in full]),
         ),
         column_bytes=sum(one.column_bytes for one in found),
         watched=watched,
@@ -155,6 +156,7 @@ class _Described:
     group_rows: tuple[int, ...]
     leaves: Mapping[LeafPath, LeafStatistics]
     column_bytes: int
+    texts: Mapping[str, int | None]
 
     @property
     def num_rows(self) -> int:
@@ -187,6 +189,7 @@ class _FooterReader:
             column_bytes=sum(
                 group.column(place).total_compressed_size for group in groups for place in places
             ),
+            texts=text_bytes(footer, places),
         )
 
     def _leaf_places(

@@ -8,7 +8,7 @@ hidden, so no reader and no VACUUM takes its files for the table's.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -32,6 +32,9 @@ from puredelta.spark.write.parquet_job import (
 from puredelta.store.base import Store
 from puredelta.store.registry import open_store
 
+_WHOLE_TEXTS = frozenset({"PLAIN", "RLE", "BIT_PACKED", "DELTA_LENGTH_BYTE_ARRAY"})
+"""Encodings of texts one after the other, and of levels."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedRows:
@@ -51,6 +54,9 @@ class StagedRows:
     user's files only the leaves asked for are described."""
     only_spark: bool = False
     """Whether the files are encrypted: Arrow reads none, and nothing but the rows is known."""
+    text_bytes: Mapping[str, tuple[int | None, ...]] = field(default_factory=dict)
+    """What the texts of a column take in each file, decoded; ``None`` where its footer does not
+    tell."""
     open_at: Callable[[str], Store] = field(default=open_store, repr=False)
     """Opens a directory with the settings of the session."""
 
@@ -97,12 +103,19 @@ def stage_rows(
         described = job.described(
             job.files,
             store,
-            by_footer=lambda _, footer: (group_rows(footer), reader.leaves(footer)),
-            by_count=lambda _, num_rows: ((num_rows,), None),
+            by_footer=lambda _, footer: (
+                group_rows(footer),
+                reader.leaves(footer),
+                text_bytes(footer),
+            ),
+            by_count=lambda _, num_rows: ((num_rows,), None, {}),
         )
-        job.require_rows(sum(sum(groups) for groups, _ in described))
-    counted = zip(job.files, (groups for groups, _ in described), strict=True)
-    full = [(file, groups) for file, groups in counted if sum(groups)]
+        job.require_rows(sum(sum(groups) for groups, *_ in described))
+    full = [
+        (file, groups, texts)
+        for file, (groups, _, texts) in zip(job.files, described, strict=True)
+        if sum(groups)
+    ]
     return StagedRows(
         directory=directory,
         files=tuple(
@@ -111,11 +124,12 @@ def stage_rows(
                 size_bytes=file.size_bytes,
                 modified_ms=file.modified_ms,
             )
-            for file, _ in full
+            for file, *_ in full
         ),
-        group_rows=tuple(groups for _, groups in full),
-        columns=combined((sum(groups), leaves or {}) for groups, leaves in described),
-        only_spark=any(leaves is None for _, leaves in described),
+        group_rows=tuple(groups for _, groups, _ in full),
+        columns=combined((sum(groups), leaves or {}) for groups, leaves, _ in described),
+        only_spark=any(leaves is None for _, leaves, _ in described),
+        text_bytes=texts_of_files([texts for *_, texts in full]),
         open_at=store.at,
     )
 
@@ -141,6 +155,7 @@ def _staged_by_arrow(rows: DataFrame, directory: str, store: Store) -> StagedRow
             (footer.num_rows, reader.leaves(footer, nan_leaves=leaves))
             for footer, leaves in zip(footers, nan_leaves, strict=True)
         ),
+        text_bytes=texts_of_files([text_bytes(footer) for footer in footers]),
         open_at=store.at,
     )
 
@@ -148,3 +163,32 @@ def _staged_by_arrow(rows: DataFrame, directory: str, store: Store) -> StagedRow
 def group_rows(footer: pq.FileMetaData) -> tuple[int, ...]:
     """Return how many rows each row group has."""
     return tuple(footer.row_group(n).num_rows for n in range(footer.num_row_groups))
+
+
+def text_bytes(
+    footer: pq.FileMetaData, leaves: Sequence[int] | None = None
+) -> Mapping[str, int | None]:
+    """Return what the texts of columns take, decoded; ``None`` where the footer tells less.
+
+    ``leaves`` are the places of the columns; ``None``: all.
+
+    A dictionary has each text once, and differences are shorter than texts.
+    """
+    found: dict[str, int | None] = {}
+    for group in map(footer.row_group, range(footer.num_row_groups)):
+        for chunk in map(group.column, range(footer.num_columns) if leaves is None else leaves):
+            if chunk.physical_type == "BYTE_ARRAY":
+                path = chunk.path_in_schema
+                told = _WHOLE_TEXTS.issuperset(chunk.encodings)
+                before = found.get(path, 0)
+                size = chunk.total_uncompressed_size if told else None
+                found[path] = None if before is None or size is None else before + size
+    return found
+
+
+def texts_of_files(
+    files: Sequence[Mapping[str, int | None]],
+) -> Mapping[str, tuple[int | None, ...]]:
+    """Return what `text_bytes` tells of several files, by column."""
+    names = dict.fromkeys(name for file in files for name in file)
+    return {name: tuple(file.get(name) for file in files) for name in names}

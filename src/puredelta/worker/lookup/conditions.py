@@ -22,6 +22,7 @@ Call: TypeAlias = tuple[Any, ...]
 """``("target", place)``, ``("source", place)``, ``("value", value, type)``, or the name of a
 function of `pyarrow.compute` with calls as its arguments."""
 
+_PAIRS_MAX = 1 << 20
 NO_CLAUSE = -1
 """The clause of a pair for which none fires."""
 
@@ -63,6 +64,8 @@ class Pairs:
     source: Sequence[pa.Array] = ()
     """The columns that conditions read."""
     source_rows: Numbers | None = None
+    at_a_time: int = _PAIRS_MAX
+    """Pairs whose values are brought together: as many as long texts leave room for."""
 
     def only(self, places: Numbers) -> Pairs:
         """Return some of the pairs, by ascending places."""
@@ -121,6 +124,10 @@ class Pairs:
         return sum(self.target.cost(place, rows) for place in set(_target_places(call)))
 
     def _evaluated_where(self, call: Call, places: Numbers, *, truth: bool) -> Numbers:
+        if len(places) > self.at_a_time:
+            firsts = range(0, len(places), self.at_a_time)
+            some = (places[first : first + self.at_a_time] for first in firsts)
+            return np.concatenate([self._evaluated_where(call, n, truth=truth) for n in some])
         pairs = self.only(places)
         result = _evaluated(call, functools.lru_cache(maxsize=None)(pairs.column))
         if isinstance(result, pa.Scalar):

@@ -2,7 +2,8 @@
 
 A key of several columns becomes one integer: each column's value is a digit, by its distance
 from the least value where values are numbers, else by its place among the source's values. So
-a lookup is a search in ascending integers, and no hash table is built.
+a lookup is a search in ascending integers. Arrow finds the places of texts with a hash table
+of its own, for all values of a column at once.
 
 A key and its row are sorted as one integer where both fit: numpy sorts integers several times
 faster than it finds the order in which they would be sorted.
@@ -21,6 +22,10 @@ import pyarrow.compute as pc
 Numbers: TypeAlias = npt.NDArray[Any]
 """Integers of 64 bits, or of 32 where they are kept and fit."""
 Known: TypeAlias = npt.NDArray[np.bool_]
+Column: TypeAlias = pa.Array | pa.ChunkedArray
+"""Texts may be in chunks, which are never copied to one array."""
+Digits: TypeAlias = tuple[Numbers, Known]
+"""A number for each value of a column, and whether it is one of the source's values."""
 
 _NUMBERS_MAX = 1 << 62
 _PACKED_MAX = 1 << 63
@@ -45,7 +50,7 @@ class KeyIndex:
 
     def __init__(
         self,
-        columns: Sequence[pa.Array],
+        columns: Sequence[Column],
         null_safe: Sequence[bool],
         *,
         filtered_max: int = FILTERED_KEYS_MAX,
@@ -58,7 +63,7 @@ class KeyIndex:
         for column, keeps_null in zip(columns, null_safe, strict=True):
             # After other columns a digit must leave room for every key so far.
             size_max = _NUMBERS_MAX // (max(1, len(rows)) if self._digits else 1)
-            digit = _digit_of(column, keeps_null=keeps_null, size_max=size_max)
+            digit, digits = _digit_of(column, keeps_null=keeps_null, size_max=size_max)
             values = None
             if size * digit.size > _NUMBERS_MAX:
                 values = _Ascending(np.unique(numbers), size)
@@ -66,7 +71,7 @@ class KeyIndex:
             size *= digit.size
             self._digits.append(digit)
             self._renumbered.append(values)
-            rows, numbers = _extended(digit, column, rows, numbers)
+            rows, numbers = _appended(digit, digits, rows, numbers)
         numbers, order = _in_order(numbers, size)
         starts = run_starts(numbers)
         small = np.int32 if len(columns[0]) < _SMALL_MAX else np.int64
@@ -91,7 +96,7 @@ class KeyIndex:
         """Whether a lookup takes time for every value of the source, so that few are better."""
         return any(isinstance(digit, _Listed) for digit in self._digits)
 
-    def lookup(self, columns: Sequence[pa.Array]) -> tuple[Numbers, Numbers]:
+    def lookup(self, columns: Sequence[Column]) -> tuple[Numbers, Numbers]:
         """Return the rows that have a key, ascending, and the number of each one's key."""
         nothing: Numbers = np.empty(0, np.int64)
         if not len(self):
@@ -182,7 +187,7 @@ class _Digit(Protocol):
         """How many numbers there are, at least 1."""
         ...
 
-    def numbers(self, column: pa.Array) -> tuple[Numbers, Known]:
+    def numbers(self, column: Column) -> Digits:
         """Return the number of each value, and whether the source has or may have it."""
         ...
 
@@ -194,7 +199,7 @@ class _Spread:
         self._least, self._greatest, self._keeps_null = least, greatest, keeps_null
         self.size = greatest - least + 2
 
-    def numbers(self, column: pa.Array) -> tuple[Numbers, Known]:
+    def numbers(self, column: Column) -> Digits:
         values, valid = whole_numbers(column)
         known = (values >= self._least) & (values <= self._greatest)
         numbers = values - self._least + 1  # what overflows is not known
@@ -207,17 +212,24 @@ class _Spread:
 
 
 class _Listed:
-    """Values by their place among those of the source."""
+    """Values by their place among those of the source, which are held once."""
 
-    def __init__(self, column: pa.Array, *, keeps_null: bool) -> None:
-        values = pc.unique(column)
-        self._values = values if keeps_null else pc.drop_null(values)
-        self.size = max(1, len(self._values))
+    def __init__(self, values: pa.Array) -> None:
+        self._values = values
+        self.size = max(1, len(values))
 
-    def numbers(self, column: pa.Array) -> tuple[Numbers, Known]:
-        places = pc.index_in(column, value_set=self._values)
-        known = places.is_valid().to_numpy(zero_copy_only=False)
-        return places.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64), known
+    @classmethod
+    def of(cls, column: Column, *, keeps_null: bool) -> tuple[_Listed, Digits]:
+        """Number the values of a column as they come."""
+        encoded = column.dictionary_encode(null_encoding="encode" if keeps_null else "mask")
+        chunks = encoded.chunks if isinstance(encoded, pa.ChunkedArray) else [encoded]
+        if not chunks:
+            return cls(pa.array([], column.type)), (np.empty(0, np.int64), np.empty(0, np.bool_))
+        places = pa.chunked_array([chunk.indices for chunk in chunks])
+        return cls(chunks[-1].dictionary), _known_places(places)
+
+    def numbers(self, column: Column) -> Digits:
+        return _known_places(pc.index_in(column, value_set=self._values))
 
 
 class _Filter:
@@ -239,24 +251,49 @@ class _Filter:
         return places
 
 
-def _digit_of(column: pa.Array, *, keeps_null: bool, size_max: int) -> _Digit:
+def _digit_of(column: Column, *, keeps_null: bool, size_max: int) -> tuple[_Digit, Digits]:
+    """Choose how the values of a column are numbered, and number them."""
     if pa.types.is_integer(column.type) or pa.types.is_date(column.type):
         values, valid = whole_numbers(column)
         held = values if valid is None else values[valid]
         if len(held):
             spread = _Spread(int(held.min()), int(held.max()), keeps_null=keeps_null)
             if spread.size <= size_max:
-                return spread
-    return _Listed(column, keeps_null=keeps_null)
+                return spread, spread.numbers(column)
+    return _Listed.of(column, keeps_null=keeps_null)
+
+
+def _known_places(places: pa.Array | pa.ChunkedArray) -> Digits:
+    """Return places as numbers, and which of them are not NULL."""
+    if isinstance(places, pa.ChunkedArray):
+        places = pa.concat_arrays(places.chunks) if places.num_chunks else pa.array([], pa.int32())
+    known = places.is_valid().to_numpy(zero_copy_only=False)
+    return places.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64), known
 
 
 def _extended(
-    digit: _Digit, column: pa.Array, rows: Numbers, numbers: Numbers
+    digit: _Digit, column: Column, rows: Numbers, numbers: Numbers
 ) -> tuple[Numbers, Numbers]:
     """Append a digit to the numbers of some rows; rows whose value the source lacks go."""
     if len(rows) < len(column):
         column = column.take(pa.array(rows))
-    digits, known = digit.numbers(column)
+    return _with_digits(digit, digit.numbers(column), rows, numbers)
+
+
+def _appended(
+    digit: _Digit, found: Digits, rows: Numbers, numbers: Numbers
+) -> tuple[Numbers, Numbers]:
+    """Append a digit that is known for all rows to the numbers of some."""
+    digits, known = found
+    if len(rows) < len(digits):
+        digits, known = digits[rows], known[rows]
+    return _with_digits(digit, (digits, known), rows, numbers)
+
+
+def _with_digits(
+    digit: _Digit, found: Digits, rows: Numbers, numbers: Numbers
+) -> tuple[Numbers, Numbers]:
+    digits, known = found
     if not known.all():
         rows, numbers, digits = rows[known], numbers[known], digits[known]
     return rows, numbers.astype(np.int64, copy=False) * digit.size + digits
@@ -282,7 +319,7 @@ def run_starts(ascending: Numbers) -> Numbers:
     return np.flatnonzero(first)
 
 
-def whole_numbers(column: pa.Array) -> tuple[Numbers, Known | None]:
+def whole_numbers(column: Column) -> tuple[Numbers, Known | None]:
     """Return integers, or dates as days, and which are not NULL (``None``: all)."""
     if pa.types.is_date(column.type):
         column = column.cast(pa.int32())

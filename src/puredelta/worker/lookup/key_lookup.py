@@ -22,16 +22,20 @@ from puredelta.worker.lookup.conditions import (
     ResidualConditions,
     TargetColumns,
 )
-from puredelta.worker.lookup.key_index import KeyIndex, Numbers, run_starts
+from puredelta.worker.lookup.key_index import Column, KeyIndex, Numbers, run_starts
 from puredelta.worker.lookup.lookup_read import (
     RowRange,
     SourcePart,
     cast_to,
     coalesced,
     compared_type,
-    one_array,
+    in_one_array,
+    is_text,
+    longest_text,
+    one_column,
     read_columns,
     read_ranges,
+    text_bytes,
 )
 from puredelta.worker.lookup.lookup_request import (
     FOUND_ROWS,
@@ -43,7 +47,10 @@ from puredelta.worker.lookup.lookup_request import (
     LookupRequest,
 )
 from puredelta.worker.read_rows import Mask, OnlySparkError, require_one_calendar
-from puredelta.worker.wire import Fields
+from puredelta.worker.wire import LIMITS, Fields
+
+_TEXT_BYTES_MAX = 1 << 30
+"""Of a column of keys: beyond it, offsets have 64 bits, also those of the values that differ."""
 
 
 def look_up(message: tuple[Fields, Fields]) -> tuple[str | None, list[Fields]]:
@@ -72,7 +79,13 @@ def _found_in_part(request: LookupRequest, batch: LookupBatch, part: SourcePart)
     ranges = read_ranges(
         source.candidates, search.target_names, first=len(request.keys), limits=request.limits
     )
-    for together in coalesced(ranges, num_rows=source.batch_rows(request.limits.lookup_rows)):
+    limits = request.limits
+    batches = coalesced(
+        ranges,
+        num_rows=source.batch_rows(limits.lookup_rows),
+        num_bytes=max(LIMITS.read_bytes, source.key_bytes),
+    )
+    for together in batches:
         search.look_up(together)
     return [*search.found, *search.source_rows()]
 
@@ -84,7 +97,11 @@ class _Source:
     index: KeyIndex
     kinds: tuple[pa.DataType, ...]
     """Of the key's columns."""
+    key_bytes: int
+    """Of the texts of the key's columns, in all rows."""
     columns: tuple[pa.Array, ...]
+    row_bytes: int
+    """Of the longest texts in these, and at least 1."""
     starts: Numbers
     """Where each file's rows begin, and where the last one's end."""
     first_rows: Sequence[int]
@@ -104,19 +121,22 @@ class _Source:
         ]
         first_rows, tables = [first for first, _ in found], [table for _, table in found]
         starts = np.cumsum([0, *(table.num_rows for table in tables)])
-        whole = {name: one_array(tables, name) for name in names}
+        whole = {name: one_column(tables, name) for name in names}
         del found, tables  # memory is for the index now
-        kinds = tuple(compared_type(whole[name].type) for name in keys)
-        columns = [cast_to(kind, whole[name]) for kind, name in zip(kinds, keys, strict=True)]
-        for column in columns:
-            require_one_calendar(column)
+        read_by_conditions = tuple(
+            in_one_array(_compared(kind, whole[name])) for name, kind in read
+        )
+        columns = [_key_column(whole[name]) for name in keys]
+        del whole
         return cls(
-            index=KeyIndex(columns, [key.null_safe for key in request.keys]),
-            kinds=kinds,
-            columns=tuple(_compared(kind, whole[name]) for name, kind in read),
+            candidates=batch.candidates(columns, sorted_max=limits.sorted_keys),
+            kinds=tuple(column.type for column in columns),
+            key_bytes=sum(map(text_bytes, columns)),
+            columns=read_by_conditions,
+            row_bytes=1 + sum(map(longest_text, read_by_conditions)),
             starts=starts,
             first_rows=first_rows,
-            candidates=batch.candidates(columns, sorted_max=limits.sorted_keys),
+            index=KeyIndex(columns, [key.null_safe for key in request.keys]),
         )
 
     def batch_rows(self, usual: int) -> int:
@@ -172,6 +192,7 @@ class _Search:
             target_rows=rows[at],
             source=self.source.columns,
             source_rows=source_rows,
+            at_a_time=max(1, LIMITS.read_bytes // (self.source.row_bytes + batch.row_bytes())),
         )
         fits = np.flatnonzero(pairs.is_true(conditions.on))
         pairs = pairs.only(fits)
@@ -275,6 +296,10 @@ class _Batch(TargetColumns):
         """Return how many bytes the first range would decode that has some of the rows."""
         return next((one.cost(self.first_place + place) for one, _ in self.within(rows)), 0)
 
+    def row_bytes(self) -> int:
+        """Return about how many bytes a row has, in the range where it has most."""
+        return max(one.decoded_bytes() // max(1, one.num_rows) for one in self.ranges)
+
     def within(self, rows: Numbers) -> Iterator[tuple[RowRange, Numbers]]:
         """Yield the ranges that have some of ascending rows, and their places in them."""
         cuts = np.searchsorted(rows, self.starts).tolist()
@@ -311,16 +336,30 @@ def _live(ranges: Sequence[RowRange], starts: Numbers) -> Mask | None:
     return live
 
 
-def _column(kind: pa.DataType, place: int, ranges: Sequence[RowRange]) -> pa.Array:
+def _column(kind: pa.DataType, place: int, ranges: Sequence[RowRange]) -> Column:
     """Return a column of several ranges, in the type of its values."""
     parts = [one.column(place) for one in ranges]
+    if is_text(kind):
+        return pa.chunked_array([cast_to(kind, part) for part in parts], kind)
     first = parts[0].type
     if pa.types.is_dictionary(first) or any(part.type != first for part in parts):
         return pa.concat_arrays([cast_to(kind, part) for part in parts])
     return cast_to(kind, pa.concat_arrays(parts))
 
 
-def _compared(kind: pa.DataType, column: pa.Array) -> pa.Array:
+def _key_column(stored: pa.ChunkedArray) -> Column:
+    """Return a column of the source's key in the type that its values are compared in."""
+    kind = compared_type(stored.type)
+    column = cast_to(kind, stored)
+    if not is_text(kind):
+        column = in_one_array(column)
+        require_one_calendar(column)
+    elif text_bytes(column) > _TEXT_BYTES_MAX:
+        return column.cast(pa.large_string())
+    return column
+
+
+def _compared(kind: pa.DataType, column: Column) -> Column:
     """Return a column that conditions read: they may order it, so calendars matter."""
     values = cast_to(kind, column)
     require_one_calendar(values)

@@ -12,15 +12,16 @@ import functools
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from puredelta.worker.files import DataPath, label
-from puredelta.worker.lookup.key_index import Numbers
+from puredelta.worker.lookup.key_index import Column, Numbers
 from puredelta.worker.lookup.lookup_request import FileLookup
 from puredelta.worker.range_file import fetched_ahead
 from puredelta.worker.read_rows import (
@@ -33,12 +34,17 @@ from puredelta.worker.read_rows import (
     require_read_alike,
 )
 from puredelta.worker.scan.small_files import FooterFile, FooterTemplate, MergedParquet
-from puredelta.worker.sound_kinds import require_sound_path
 from puredelta.worker.wire import LIMITS, Limits
 
 _NUMBER_BYTES = 4
 _TEXT_BYTES = 16
 """Of a text at least: where it begins, and some characters."""
+_DICTIONARIES = frozenset({"PLAIN_DICTIONARY", "RLE_DICTIONARY"})
+_BY_DIFFERENCE = "DELTA_BYTE_ARRAY"
+_UNSURE_BYTES = 4096
+"""Of a text that is stored by its difference from the one before."""
+_HARMLESS_BYTES = 256 * 1024 * 1024
+"""Rows times bytes of a dictionary up to which the length of its texts does not matter."""
 
 
 class LateColumns:
@@ -47,8 +53,8 @@ class LateColumns:
     Rows are asked for in ascending ranges. Its methods raise Arrow's errors.
     """
 
-    def __init__(self, file: OpenFile, batch_rows: int) -> None:
-        self._file = file
+    def __init__(self, path: str, file: OpenFile, batch_rows: int) -> None:
+        self._path, self._file = path, file
         self._batch_rows = batch_rows
         groups = [file.metadata.row_group(n).num_rows for n in range(file.num_row_groups)]
         self._starts: Numbers = np.cumsum([0, *groups])
@@ -63,6 +69,39 @@ class LateColumns:
         # Of a dictionary, and indices of some bits, come values of their own.
         least = chunk.num_values * (_TEXT_BYTES if is_text else _NUMBER_BYTES)
         return int(max(chunk.total_uncompressed_size, least))
+
+    def row_bytes(self, names: Iterable[str]) -> int:
+        """Return about how many bytes a row has in some columns, at least 1.
+
+        Of a dictionary of long texts the longest one counts.
+        """
+        self._file.require_sound()
+        footer, leaves = self._file.metadata, self._file.leaves_of(names)
+        groups = range(footer.num_row_groups)
+        return max(1, *(sum(self._value_bytes(group, n) for n in leaves) for group in groups))
+
+    def _value_bytes(self, group: int, leaf: int) -> int:
+        chunk = self._file.metadata.row_group(group).column(leaf)
+        values, stored = max(1, int(chunk.num_values)), int(chunk.total_uncompressed_size)
+        if _BY_DIFFERENCE in chunk.encodings:
+            return max(stored // values, _UNSURE_BYTES)
+        if chunk.physical_type != "BYTE_ARRAY":
+            return max(stored // values, _NUMBER_BYTES)
+        least = max(stored // values, _TEXT_BYTES)
+        if _DICTIONARIES.isdisjoint(chunk.encodings):
+            return least
+        if min(self._batch_rows, values) * stored <= _HARMLESS_BYTES:
+            return least
+        return max(least, self._longest_in_dictionary(group, chunk.path_in_schema))
+
+    def _longest_in_dictionary(self, group: int, path: str) -> int:
+        """Read the dictionary of a column of texts, and none of its rows but the first."""
+        footer = self._file.metadata
+        with pq.ParquetFile(self._path, metadata=footer, read_dictionary=[path]) as file:
+            batches = file.iter_batches(1, row_groups=[group], columns=[path], use_threads=False)
+            texts = next(batches).column(0)
+        texts = texts.dictionary if pa.types.is_dictionary(texts.type) else texts
+        return int(pc.max(pc.binary_length(texts)).as_py() or 0)
 
     def rows(self, name: str, first_row: int, num_rows: int) -> pa.Array:
         """Return a column's values in some rows of the file."""
@@ -115,6 +154,8 @@ class RowRange:
     """Of the columns, in the order asked for."""
     late: LateColumns | None = None
     """Decodes the columns that are not there yet."""
+    late_row_bytes: int = 0
+    """About how many bytes a row has in these."""
     columns: list[pa.Array | None] = field(repr=False)
     """In the types of the file; ``None``: not decoded."""
 
@@ -132,6 +173,11 @@ class RowRange:
         if self.late is None or self.columns[place] is not None:
             return 0
         return self.late.size(self.names[place])
+
+    def decoded_bytes(self) -> int:
+        """Return how many bytes its columns have; of those that are not decoded, about."""
+        decoded = sum(column.nbytes for column in self.columns if column is not None)
+        return int(decoded) + self.late_row_bytes * self.num_rows
 
     def deleted(self) -> Mask | None:
         """Return which of its rows are deleted; ``None`` if none is."""
@@ -161,32 +207,18 @@ def read_columns(
 ) -> tuple[int, pa.Table]:
     """Read columns of one part of a file, and return where it begins.
 
-    Of the other rows only a batch is held at a time.
+    Of the other rows only a batch is held at a time, and batches are bounded by their bytes, so
+    a column of long texts comes in many chunks.
     """
-    if isinstance(path, tuple):
-        return _read_object(path, names, part, batch_rows=batch_rows)
-    require_sound_path(path)
-    with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
-        num_rows = file.metadata.num_rows
-        _require_columns(path, file.schema_arrow, names)
-        if part.count == 1 or not num_rows:
-            return 0, file.read(columns=list(names), use_threads=False)
-        start, stop = part.rows(num_rows)
-        batches = file.iter_batches(batch_rows, columns=list(names), use_threads=False)
-        return start, _between(batches, start, stop)
-
-
-def _read_object(
-    path: DataPath, names: Sequence[str], part: SourcePart, *, batch_rows: int
-) -> tuple[int, pa.Table]:
-    """Bring the column chunks of a row group at a time."""
     file = OpenFile(path)
     schema = file.schema_arrow
     _require_columns(path, schema, names)
-    leaves = file.leaves_of(names)
-    start, stop = part.rows(file.metadata.num_rows)
+    num_rows = file.metadata.num_rows
+    start, stop = part.rows(num_rows)
+    # What is needed whole is decoded whole, unless its values are large.
+    rows = max(1, num_rows) if part.count == 1 else batch_rows
     empty = [pa.RecordBatch.from_pylist([], schema=pa.schema([schema.field(n) for n in names]))]
-    batches = itertools.chain(file.read(batch_rows, leaves=leaves), empty)
+    batches = itertools.chain(file.read(rows, leaves=file.leaves_of(names)), empty)
     ordered = (batch.select(list(names)) for batch in batches)
     return start, _between(ordered, start, stop)
 
@@ -241,17 +273,25 @@ def read_ranges(
         yield from merged.read(names, limits)
 
 
-def coalesced(ranges: Iterable[RowRange], *, num_rows: int) -> Iterator[list[RowRange]]:
-    """Bring small ranges together, up to a number of rows."""
+def coalesced(
+    ranges: Iterable[RowRange], *, num_rows: int, num_bytes: int
+) -> Iterator[list[RowRange]]:
+    """Bring small ranges together, up to a number of rows and of decoded bytes."""
     together: list[RowRange] = []
-    together_rows = open_files = 0
+    together_rows = together_bytes = open_files = 0
     for rows in ranges:
-        is_full = together_rows + rows.num_rows > num_rows or open_files == _OPEN_FILES_MAX
+        decoded = rows.decoded_bytes()
+        is_full = (
+            together_rows + rows.num_rows > num_rows
+            or together_bytes + decoded > num_bytes
+            or open_files == _OPEN_FILES_MAX
+        )
         if together and is_full:
             yield together
-            together, together_rows, open_files = [], 0, 0
+            together, together_rows, together_bytes, open_files = [], 0, 0, 0
         together.append(rows)
         together_rows += rows.num_rows
+        together_bytes += decoded
         open_files += rows.late is not None
     if together:
         yield together
@@ -349,18 +389,22 @@ def _read_alone(
     """Read a file; columns that are not among the ``early`` ones may stay undecoded."""
     stored = _stored_names(file, names)
     late: LateColumns | None = None
+    late_row_bytes = 0
     batches: Iterator[pa.RecordBatch] | None = None
     if (first := stored & early) and first != stored and not isinstance(file.path, tuple):
         source = opened(file.path)
         require_read_alike(source, limits.only_spark, stored)
         if source.num_row_groups and len(source.leaves_of(stored)) == len(stored):
-            late = LateColumns(source, limits.lookup_rows)
-            batches = source.read(limits.lookup_rows, leaves=source.leaves_of(first))
+            late = LateColumns(file.path, source, limits.lookup_rows)
+            late_row_bytes = late.row_bytes(stored - first)
+            rows = min(limits.lookup_rows, max(1, LIMITS.read_bytes // late_row_bytes))
+            batches = source.read(rows, leaves=source.leaves_of(first))
     first_row = 0
     for batch in _batches(file.path, stored, limits) if batches is None else batches:
         found = dict(zip(batch.schema.names, batch.columns, strict=True))
         if batch.num_rows:
-            yield _range(file, first_row, names, found, late=late)
+            one = _range(file, first_row, names, found, late=late)
+            yield one if late is None else replace(one, late_row_bytes=late_row_bytes)
         first_row += batch.num_rows
 
 
@@ -417,10 +461,9 @@ def _range(
     )
 
 
-def one_array(tables: Sequence[pa.Table], name: str) -> pa.Array:
-    """Return a column of several tables as one array."""
-    column = pa.concat_tables([table.select([name]) for table in tables])[name]
-    return pa.concat_arrays(column.chunks) if column.chunks else pa.array([], column.type)
+def one_column(tables: Sequence[pa.Table], name: str) -> pa.ChunkedArray:
+    """Return a column of several tables; nothing is copied."""
+    return pa.concat_tables([table.select([name]) for table in tables])[name]
 
 
 def compared_type(stored: pa.DataType) -> pa.DataType:
@@ -434,8 +477,34 @@ def compared_type(stored: pa.DataType) -> pa.DataType:
     return stored
 
 
-def cast_to(kind: pa.DataType, column: pa.Array) -> pa.Array:
+def cast_to(kind: pa.DataType, column: Column) -> Column:
     """Return a column in the type ``kind``; raises Arrow's error for a value that it lacks."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     return column if column.type == kind else column.cast(kind)
+
+
+def in_one_array(column: Column) -> pa.Array:
+    """Return the values of a column in one array: a copy, if they are in several chunks."""
+    if isinstance(column, pa.Array):
+        return column
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Tell whether values have any length, so that they are never copied to one array."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def text_bytes(column: Column) -> int:
+    """Return how many bytes the texts of a column have; 0: it has none."""
+    if not is_text(column.type):
+        return 0
+    return int(pc.sum(pc.binary_length(column)).as_py() or 0)
+
+
+def longest_text(column: pa.Array) -> int:
+    """Return the bytes of the longest text of a column; 0: it has none."""
+    return pc.max(pc.binary_length(column)).as_py() or 0 if is_text(column.type) else 0

@@ -1,0 +1,35 @@
+"""Workers hold what was planned: in an address space that is not much larger nothing fails."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.worker_memory import LOOKUPS, OWN_BYTES, RATIO_MAX, TASK_MAX, measured
+
+LIMITED = sys.platform == "linux"
+LEFT_TO_SPARK = {"more long texts than fit", "long texts after short ones"}
+SAMPLE = ["conditions that read long texts of a dictionary", "more long texts than fit"]
+
+
+@pytest.mark.skipif(not LIMITED, reason="no limit of the address space")
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name in SAMPLE else pytest.param(name, marks=pytest.mark.thorough)
+        for name in LOOKUPS
+    ],
+)
+def test_a_lookup_fits_into_what_was_planned_or_is_left_to_spark(tmp_path: Path, name: str) -> None:
+    shape = LOOKUPS[name]
+    shape.lay(tmp_path)
+    planned = shape.planned(tmp_path)
+    assert (planned is None) is (name in LEFT_TO_SPARK)
+    if planned is None:
+        return
+    parts, size = planned
+    assert size <= TASK_MAX + OWN_BYTES
+    answer = measured(name, tmp_path, parts=parts, limit=int(size * RATIO_MAX))
+    assert (answer["code"], answer["refusal"]) == (0, None)
