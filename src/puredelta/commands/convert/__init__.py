@@ -1,1 +1,1 @@
-"""CONVERT TO DELTA: Parquet files of a directory or a catalog's table become version 0."""
+"""CONVERT TO DELTA: version 0 of a table from the Parquet files of a directory or catalog table."""

@@ -35,15 +35,15 @@ class ConversionPlan:
 
     config: TableConfig
     files: SpooledFiles
-    """Ordered by path, each file once."""
+    """Ordered by path, without duplicates."""
     collects_stats: bool
     listed: tuple[StoredFile, ...]
-    """The files that were found, those left out for their footers, too."""
+    """All files found, including those left out for an unreadable footer."""
     deleted: Mapping[str, RowIndexes] = field(default_factory=dict)
-    """The rows that are deleted of files, by path."""
+    """Positions of deleted rows, by file path."""
 
     def snapshot(self, log: TableLog) -> Snapshot:
-        """Return version 0 as it will be."""
+        """Return the future version 0."""
         return Snapshot(
             root_uri=log.root_uri,
             version=0,
@@ -62,10 +62,10 @@ class ConversionPlan:
 
 
 def require_counted(config: TableConfig, *, collects_stats: bool) -> None:
-    """Refuse properties that cannot be had without statistics.
+    """Refuse properties that need statistics where none are collected.
 
     Raises:
-        InvalidRequestError: rows are to be tracked, and nothing counts them.
+        InvalidRequestError: rows are to be tracked, and no file has a row count.
     """
     if config.supports(_ROW_TRACKING) and not collects_stats:
         raise InvalidRequestError(
@@ -75,9 +75,7 @@ def require_counted(config: TableConfig, *, collects_stats: bool) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParquetTypes:
-    """Settings of Spark that decide which type a Parquet column without Spark's own schema
-    has (C-33).
-    """
+    """Spark settings for the types of Parquet columns without Spark's own schema (C-33)."""
 
     binary_as_string: bool = False
     int96_as_timestamp: bool = True
@@ -87,7 +85,7 @@ class ParquetTypes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvertSettings:
-    """What the session says at the start of the command; defaults are Spark's and Delta's."""
+    """Session settings at the start of the command; the defaults are Spark's and delta-spark's."""
 
     parquet: ParquetTypes = ParquetTypes()
     case_sensitive: bool = False
@@ -110,7 +108,7 @@ class ConvertSettings:
 
     @classmethod
     def parse(cls, settings: Mapping[str, str]) -> ConvertSettings:
-        """Read them from text by key; a setting that is not made may be missing.
+        """Parse the settings from text by key; a missing key means the default.
 
         >>> ConvertSettings.parse({"spark.sql.caseSensitive": "true"}).case_sensitive
         True

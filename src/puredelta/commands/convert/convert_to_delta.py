@@ -1,8 +1,8 @@
-"""CONVERT TO DELTA: Parquet files become version 0 of a Delta table.
+"""CONVERT TO DELTA: version 0 of a Delta table made from Parquet files.
 
-The data files stay where they are, untouched (C-61); all that is written is a log, and then the
-entry of a table of the catalog. Until the log's first commit is on disk there is no table, and
-after it the table is complete: nothing in between can be seen.
+The data files stay in place, untouched (C-61). Only a log is written, and then the catalog entry
+of a catalog table. Before the log's first commit there is no table; after it the table is
+complete; no intermediate state is visible.
 """
 
 from __future__ import annotations
@@ -67,28 +67,28 @@ logger = logging.getLogger(__name__)
 
 ALREADY_DELTA = "The table you are trying to convert is already a delta table"
 _COUNTED_MAX = 10_000
-"""Files up to which a report adds their rows up: more of them wait on disk."""
+"""Number of files up to which a report adds up their rows; more files wait on disk."""
 _ENTRY_FINISHED = "The log was there already: the table's entry in the catalog was changed alone"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvertResult:
-    """What a conversion did."""
+    """The result of a conversion."""
 
     location: str
     """The table root as an absolute, decoded URI."""
     version: int | None
-    """The version that was made, 0 for a new table; None where nothing was committed."""
+    """The version made, 0 for a new table; None where nothing was committed."""
     num_files: int
-    """Files that became part of the table; 0 where nothing was done."""
+    """Number of files that became part of the table; 0 where nothing was done."""
     message: str | None = None
-    """Why nothing was converted."""
+    """The reason why nothing was converted."""
     schema: StructType | None = field(default=None, repr=False)
-    """The columns of the table that was made; None where there was one."""
+    """The columns of the new table; None where there was a Delta table before."""
     name: str | None = None
     """The whole name of a table of the catalog."""
     report: Report | None = field(default=None, repr=False, compare=False)
-    """What was done, as `puredelta.last_report` has it; None where there was a table before."""
+    """The same report as `puredelta.last_report`; None where there was a Delta table before."""
 
     @property
     def already_delta(self) -> bool:
@@ -105,22 +105,22 @@ def convert_to_delta(
     verify: bool = False,
     on_phase: Callable[[Phase], None] = ignore_phase,
 ) -> ConvertResult:
-    """Make a Delta table of Parquet files, in place (C-01, C-02, C-04).
+    """Convert Parquet files into a Delta table, in place (C-01, C-02, C-04).
 
     ``identifier`` is ``parquet.`/path` ``, the name of a table in the session catalog, or
-    ``iceberg.`/path` ``, an Iceberg table by its root or its metadata file (decision 0055);
-    ``partition_schema`` names and types the levels of its partition directories, outermost first,
-    as DDL text or a type; ``"infer"`` lets the names of the directories say them. The catalog knows
-    those of its tables. Schema and statistics come from
+    ``iceberg.`/path` ``, an Iceberg table by its root or its metadata file (decision 0055).
+    ``partition_schema`` names and types the levels of the partition directories, outermost first,
+    as DDL text or a type; ``"infer"`` derives them from the names of the directories. A catalog
+    table has its partition columns in the catalog. Schema and statistics come from
     the footers, which the driver reads; no Spark job runs unless a footer or a partition value
     needs Spark's judgement. Without ``collect_stats`` files get no statistics at all, not even
     their row count (C-52). ``verify`` is for files of a program that is not trusted: Spark reads
-    all rows once and compares them with every statistic. What is a Delta table already is left
-    alone, whatever the other arguments say (C-05).
+    all rows once and compares them with every statistic. An existing Delta table is left
+    unchanged, whatever the other arguments say (C-05).
 
-    The whole table is one commit: whatever fails before it leaves no trace, and if another
-    writer creates the table first this call fails (C-59). The entry in the catalog follows; a
-    call that was stopped between the two is finished by the next (C-08).
+    The whole table is one commit: a failure before it leaves no trace, and if another
+    writer creates the table first this call fails (C-59). The catalog entry is changed after the
+    commit; if a call stops between the two, the next call finishes it (C-08).
 
     Examples:
         >>> convert_to_delta(spark, "parquet.`/data/events`", "day date")  # doctest: +SKIP
@@ -141,7 +141,7 @@ def convert_to_delta(
 def _convert(
     command: Command, target: ConversionTarget, *, collect_stats: bool, verify: bool
 ) -> ConvertResult:
-    """Plan and commit, as a statement that shows its progress and has a report."""
+    """Plan and commit, as a statement with a progress line and a report."""
     spark, log = command.spark, command.log
     tags = entry_tags(spark, target)
     settings, started = command.session.settings, time.monotonic()
@@ -193,7 +193,7 @@ def _require_table(log: TableLog, target: AlreadyDelta) -> None:
 
 
 def _nothing_done(log: TableLog, name: str | None = None) -> ConvertResult:
-    """Say so on the console, as delta-spark does."""
+    """Print that nothing was done, as delta-spark does."""
     logger.info(ALREADY_DELTA)
     print(ALREADY_DELTA)  # noqa: T201
     return ConvertResult(
@@ -217,7 +217,7 @@ def _finish_existing(spark: SparkSession, log: TableLog, target: ConversionTarge
 def _commit(
     command: Command, target: ConversionTarget, plan: ConversionPlan, tags: Mapping[str, str]
 ) -> ConvertResult:
-    """Write version 0 and its checkpoint (C-55, C-56, C-58), and then the catalog's entry."""
+    """Write version 0 and its checkpoint (C-55, C-56, C-58), then change the catalog entry."""
     require_unchanged(command, target, plan)
     require_same_entry(command.spark, target, tags)
     written = _write_vectors(command, plan)
@@ -255,14 +255,14 @@ def _commit(
 
 
 def _is_spooled(plan: ConversionPlan) -> bool:
-    """Return whether nothing has to look at each file: no rows are numbered or deleted."""
+    """Return whether the list of files can stay on disk: no rows are numbered or deleted."""
     config = plan.config
     manifests = config.properties.symlink_manifests
     return not (plan.deleted or manifests or assigns_row_ids(config))
 
 
 def _write_vectors(command: Command, plan: ConversionPlan) -> WrittenVectors:
-    """Write which rows of an Iceberg table's files are deleted; nothing, if none are."""
+    """Write deletion vectors for the deleted rows of an Iceberg table, if there are any."""
     updates = (
         DeletionVectorUpdate(file=add, rows=plan.deleted[add.path])
         for add in (plan.files.adds() if plan.deleted else ())
@@ -297,7 +297,7 @@ def prepare_convert(
 
 
 def convert_report(preview: ConversionPreview, state: ReportState) -> Report:
-    """Return what a preview says as a report; what would stop the conversion is among the notes."""
+    """Return a preview as a report; obstacles to the conversion are among the notes."""
     shown = {"location", "files", "bytes", "rows", "problem"}
     return Report(
         statement="CONVERT",

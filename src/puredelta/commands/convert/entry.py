@@ -1,8 +1,8 @@
-"""The entry of a converted table in the catalog, which follows the commit of its log.
+"""The catalog entry of a converted table, changed after the commit of its log.
 
-The commit makes the table; until its entry follows, names show the Parquet files and paths the
-table. Whoever converts again finishes what was left (C-08). What the entry was stands in the
-commit (decision 0038), so the conversion can be undone.
+Until the entry is changed, the name still reads the Parquet files and the path reads the table.
+A second CONVERT completes the change (C-08). The commit records the old entry (decision 0038), so
+the conversion can be undone.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from puredelta.spark.session.session import SessionInfo
 from puredelta.spark.session.types import to_spark
 
 ENTRY_TAG = "puredelta.convertedEntry"
-"""The tag of a commit that says what the catalog's entry was before it."""
+"""The commit tag that records the old catalog entry."""
 
 _SHOWN = 3
 
 
 def entry_tags(spark: SparkSession, target: ConversionTarget) -> Mapping[str, str]:
-    """Return what the commit of a conversion keeps of the entry that it is to change."""
+    """Return the commit tags that record the catalog entry before it is changed."""
     entry = target.entry
     return {} if entry is None else {ENTRY_TAG: format_text(spark, entry.database, entry.name)}
 
@@ -56,7 +56,7 @@ def entry_tags(spark: SparkSession, target: ConversionTarget) -> Mapping[str, st
 def require_same_entry(
     spark: SparkSession, target: ConversionTarget, was: Mapping[str, str]
 ) -> None:
-    """Look at the entry again, right before the commit.
+    """Compare the catalog entry with ``was``, right before the commit.
 
     Raises:
         ConcurrentWriteException: another session has changed it since ``was`` was read.
@@ -73,12 +73,12 @@ def require_same_entry(
 def make_entry_delta(
     spark: SparkSession, entry: StoredEntry, columns: StructType, *, was: str | None = None
 ) -> None:
-    """Let the catalog's entry be that of the Delta table which is there.
+    """Change the catalog entry to that of the new Delta table.
 
-    ``was`` is what the entry was when the conversion began.
+    ``was`` is the entry at the start of the conversion.
 
     Raises:
-        CatalogError: the catalog refuses, or somebody has changed the entry meanwhile.
+        CatalogError: the catalog refuses, or another session has changed the entry meanwhile.
     """
     try:
         if was is not None and format_text(spark, entry.database, entry.name) != was:
@@ -104,9 +104,9 @@ def _not_updated(entry: StoredEntry, reason: str) -> CatalogError:
 def adopt_log(
     spark: SparkSession, log: TableLog, target: ConversionTarget, entry: StoredEntry
 ) -> int | None:
-    """Make an entry of Parquet files that of the Delta table which is there already (C-08).
+    """Change an entry of Parquet files to that of the existing Delta table (C-08).
 
-    Properties that the catalog has beyond the log's go into the log. Returns the version of that
+    Properties in the catalog that the log lacks are added to the log. Returns the version of that
     commit, None where none was needed.
     """
     session = SessionInfo.of(spark)
@@ -170,7 +170,7 @@ def _require_no_other_files(
 ) -> None:
     """Refuse to lose rows that were written by name between a conversion and its entry.
 
-    Only version 0 has no files that other versions have removed.
+    Only at version 0 no file has been removed by another version.
     """
     if snapshot.version > 0:
         return

@@ -1,10 +1,10 @@
 """Footers and statistics of the data files of an Iceberg table.
 
-What a manifest does not prove is left out: bounds of a column with a NaN, or whose NaNs nobody
-counted, and counts of NULLs inside of structs, which writers count differently.
+Values that a manifest does not prove are left out: bounds of a column with a NaN, or without a
+count of NaNs, and counts of NULLs inside structs, which writers count differently.
 
-Iceberg's readers give columns without ids to files by a mapping of names. A Delta table has no such
-mapping, so that the columns of such a file would be NULL for all: it is refused.
+Iceberg's readers assign columns to files without ids by a mapping of names. A Delta table has no
+such mapping, so all readers would see NULL in those columns: such a file is refused.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _WITHOUT_BOUNDS = (I.BooleanType, I.BinaryType, I.FixedType)
 def file_statistics(
     leaves: Iterable[Leaf], file: DataFile, ids: Collection[int]
 ) -> Mapping[LeafPath, LeafStatistics]:
-    """Return what is known of the leaves of a file; ``ids`` are those of its fields."""
+    """Return the known statistics of a file's leaves; ``ids`` are those of its fields."""
     return {leaf.path: _leaf(leaf, file, ids) for leaf in leaves}
 
 
@@ -67,12 +67,12 @@ def _bound(kind: I.PrimitiveType, content: bytes | None) -> Any:
     try:
         value = python_value(kind, from_bytes(kind, content))
     except (struct.error, UnicodeDecodeError, OverflowError):
-        return None  # of a type that the column had once
+        return None  # of a former type of the column
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def python_value(kind: I.PrimitiveType, value: Any) -> Any:
-    """Return a value as Python has it: Iceberg counts days and microseconds."""
+    """Return a value as Python represents it: Iceberg counts days and microseconds."""
     if not isinstance(value, int) or isinstance(value, bool):
         return value
     match kind:
@@ -108,7 +108,7 @@ class StoreInputFile(InputFile):
 
 
 class StoreFileIO(FileIO):
-    """All of Iceberg's files, read alone."""
+    """Read access to all of Iceberg's files."""
 
     def __init__(self, store: Store) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""From an Iceberg table to the content of version 0."""
+"""The conversion of an Iceberg table: its snapshot as the content of version 0."""
 
 from __future__ import annotations
 
@@ -52,21 +52,21 @@ class IcebergContent:
     """The current snapshot of a table."""
 
     schema: StructType
-    """With the ids of Iceberg as column mapping has them, and the types that files have."""
+    """Contains Iceberg's field ids as those of column mapping, and the types in the files."""
     partition_columns: tuple[str, ...]
-    """Those that every file of the snapshot is partitioned by, as they are."""
+    """The columns that partition every file of the snapshot by identity."""
     max_column_id: int
     timestamp_ms: int
-    """When the snapshot was committed."""
+    """The commit time of the snapshot."""
     files: Sequence[IcebergFile]
 
 
 class IcebergTable(Protocol):
-    """A table whose metadata was read, and nothing else yet."""
+    """A table of which only the metadata has been read."""
 
     @property
     def location(self) -> str:
-        """The table's root, as the metadata says."""
+        """The table's root, from the metadata."""
 
     @property
     def properties(self) -> Mapping[str, str]:
@@ -76,12 +76,12 @@ class IcebergTable(Protocol):
         """Read the manifests, the footers of all data files and the files of deleted rows.
 
         Raises:
-            UnsupportedError: something that a Delta table cannot have; the message names it.
+            UnsupportedError: a feature that a Delta table cannot have; the message names it.
             CorruptTableError: a file is missing, or not Parquet.
         """
 
     def require_current(self) -> None:
-        """Look for metadata that is newer than what was read.
+        """Search for metadata newer than the metadata that was read.
 
         Raises:
             ConcurrentWriteException: there is some.
@@ -99,7 +99,7 @@ def open_iceberg(store: Store) -> IcebergTable:
         InvalidRequestError: there is no table.
     """
     try:
-        reader = importlib.import_module(_READER)  # a second of imports that few need
+        reader = importlib.import_module(_READER)  # imports take a second, and few need them
     except ImportError as missing:
         raise UnsupportedError(
             "Iceberg class was not found. Please ensure Delta Iceberg support is installed: "
@@ -146,7 +146,7 @@ def plan_iceberg(command: Command, table: IcebergTable, *, collect_stats: bool) 
 
 
 def _properties(table: IcebergTable, content: IcebergContent) -> Mapping[str, str]:
-    """Return the properties that a table needs to mean what the Iceberg table means."""
+    """Return the properties that give the Delta table the meaning of the Iceberg table."""
     properties = {PROPERTY_KEYS["column_mapping_mode"]: ColumnMappingMode.ID.value}
     if any(file.deleted is not None for file in content.files):
         properties[PROPERTY_KEYS["enable_deletion_vectors"]] = "true"
@@ -164,7 +164,7 @@ def _add(
     modified_ms: int,
     has_stats: bool,
 ) -> Add:
-    """Return the action of a file; one with deleted rows says at least how many it has (M-134)."""
+    """Return the add action of a file; one with deleted rows gets its minimum row count (M-134)."""
     stats = None
     if has_stats or file.deleted is not None:
         stats = encode_statistics(

@@ -1,8 +1,8 @@
 """Schema and partitions of an Iceberg table as those of a Delta table.
 
-Iceberg gives every field an id and data files carry it, so renamed, moved and dropped columns need
-nothing more than column mapping by id. A type that was widened is one that the feature for wider
-types knows; which types files have, their footers say (C-70).
+Iceberg gives every field an id, also in data files, so renamed, moved and dropped columns need
+nothing more than column mapping by id. A widened type is covered by the type widening feature;
+the types in the files come from their footers (C-70).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _PRIMITIVES: Mapping[type[I.IcebergType], DataType] = {
 
 
 def delta_schema(schema: Schema, narrowest: Mapping[int, DataType]) -> StructType:
-    """Return the columns of a Delta table; ``narrowest`` are types that files have, by field id."""
+    """Return the columns of a Delta table; ``narrowest`` has the types in files, by field id."""
     after = _struct(schema.fields, {}, ())
     return with_type_changes(_struct(schema.fields, narrowest, ()), after)
 
@@ -67,7 +67,7 @@ class Leaf:
 
 
 def leaves(schema: Schema) -> Iterator[Leaf]:
-    """Yield the leaves that may have statistics, in the order of the schema."""
+    """Yield the leaves that can have statistics, in schema order."""
     yield from _leaves(schema.fields, ())
 
 
@@ -103,7 +103,7 @@ def _field(
     return StructField(
         field.name,
         _type(field, narrowest, path),
-        # Inside of structs a Delta table would have to check what may be NULL for itself.
+        # A Delta table would have to check NOT NULL inside structs itself.
         nullable=bool(prefix) or field.optional,
         metadata=metadata,
     )
@@ -127,10 +127,10 @@ def _type(field: I.NestedField, narrowest: Mapping[int, DataType], path: LeafPat
 
 
 def primitive(kind: I.PrimitiveType, path: LeafPath) -> DataType:
-    """Return the type that a Delta table has for one of Iceberg's.
+    """Return the Delta type for an Iceberg type.
 
     Raises:
-        UnsupportedError: it has none.
+        UnsupportedError: there is none.
     """
     if isinstance(kind, I.DecimalType):
         return DecimalType(kind.precision, kind.scale)

@@ -1,9 +1,9 @@
 """The current snapshot of an Iceberg table (C-03): its files and its partition columns.
 
-A column whose values Iceberg partitions by as they are is one of Delta's. What Iceberg computes
-(days, buckets, prefixes) is not: the files have the column itself, its bounds skip files, and no
-column appears that Iceberg does not show. After a change of the partitioning, only those columns
-count that all files are partitioned by (C-71).
+An identity partition of Iceberg becomes a partition column of Delta. A computed partition (days,
+buckets, prefixes) does not: the files have the column itself, its bounds skip files, and the table
+shows no column that Iceberg hides. If the partitioning has changed, only those columns count that
+partition all files (C-71).
 """
 
 from __future__ import annotations
@@ -69,10 +69,10 @@ class _Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partitions:
-    """The partition columns of all files."""
+    """The partition columns shared by all files."""
 
     specs: Mapping[int, Mapping[int, int]]
-    """Where the values of columns stand, by specification and field id."""
+    """Positions of the columns' values, by specification and field id."""
     columns: tuple[_Column, ...]
 
     @property
@@ -124,7 +124,7 @@ class Partitions:
         )
 
     def _is_exact(self, column: _Column, file: DataFile) -> bool:
-        """Return whether the log can hold a value: empty text is NULL there."""
+        """Return whether the log can hold a value: empty text becomes NULL there."""
         value = self._value(column, file)
         if isinstance(value, float):
             return not math.isnan(value) and value != 0
@@ -136,7 +136,7 @@ class Partitions:
         columns: Sequence[FileColumns],
         top: Mapping[int, I.NestedField],
     ) -> None:
-        """Refuse a column that is in the partition values of a file alone, as those of Hive are."""
+        """Refuse a column that exists only in the partition values of a file, as in Hive tables."""
         chosen = {column.field_id for column in self.columns}
         for file, found in zip(files, columns, strict=True):
             for field_id in self.specs[file.spec_id]:
@@ -252,7 +252,7 @@ class _DeletedRows:
     known: dict[str, Mapping[str, npt.NDArray[np.int64]]] = field(default_factory=dict)
 
     def of(self, task: FileScanTask) -> RowIndexes | None:
-        """Return the positions that are deleted in a data file."""
+        """Return the positions of the deleted rows of a data file."""
         path, parts = task.file.file_path, []
         for file in task.delete_files:
             if file.file_path not in self.known:
@@ -291,7 +291,7 @@ _METADATA = re.compile(r".*\.metadata\.json(?:\.gz)?|.*\.gz\.metadata\.json")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataFile:
-    """A table by one of its metadata files; see `IcebergTable`."""
+    """A table given by one of its metadata files; see `IcebergTable`."""
 
     store: Store
     """Of the table's root."""
@@ -299,11 +299,11 @@ class MetadataFile:
     uri: str
     """Of the metadata file."""
     listed: tuple[str, ...]
-    """The metadata files that were beside it, itself included."""
+    """The metadata files in the same directory, including this one."""
 
     @property
     def location(self) -> str:
-        """The table's root, as the metadata says."""
+        """The table's root, from the metadata."""
         return self.store.root_uri
 
     @property
@@ -312,11 +312,11 @@ class MetadataFile:
         return self.metadata.properties
 
     def read(self) -> IcebergContent:
-        """Read what the current snapshot holds."""
+        """Read the content of the current snapshot."""
         return read_content(self.metadata, self.store)
 
     def require_current(self) -> None:
-        """Look for metadata that is newer than what was read.
+        """Search for metadata newer than the metadata that was read.
 
         Raises:
             ConcurrentWriteException: there is some.
@@ -333,10 +333,10 @@ class MetadataFile:
 
 
 def open_table(store: Store) -> MetadataFile:
-    """Open the table in a directory, or by its metadata file: the store is at what was named.
+    """Open the table in a directory, or by its metadata file; the store is at the given location.
 
     Raises:
-        InvalidRequestError: there is no table, or nobody can know which metadata is its newest.
+        InvalidRequestError: there is no table, or its newest metadata cannot be determined.
         CorruptTableError: the metadata cannot be read.
     """
     directory, _, name = store.root_uri.rpartition("/")

@@ -1,14 +1,14 @@
 """Data files of a directory, of a catalog table, and of a streaming sink.
 
-A streaming query that was stopped half-way leaves files its log does not know; they are no
-data (C-21). The log is one text file per batch, and every so often one that repeats all
-before it (``9.compact``).
+Only names, sizes and times are read. The result is ordered by path, so that two runs over the
+same directory give the same table (W-28a).
 
-Nothing is read but names, sizes and times. The result is ordered by path, so that two runs
-over the same directory give the same table (W-28a).
+The log of a streaming sink has one text file per batch, and at intervals one that repeats all
+earlier ones (``9.compact``). Files that its log lacks, left by a query stopped in a batch, are no
+data (C-21).
 
-Nobody looks below the directories it names (C-22). A partition whose directory is gone has no
-files; one that lies outside of the table's directory cannot be part of a Delta table.
+Directories below those that the catalog names are not listed (C-22). A partition without a
+directory has no files; one outside of the table's directory cannot be part of a Delta table.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ _VERSION = "v1"
 
 
 def read_sink_log(store: Store) -> list[StoredFile] | None:
-    """Return the committed files of a streaming sink; ``None`` where no log is kept.
+    """Return the committed files of a streaming sink; ``None`` where it has no log.
 
-    Sizes and times are those the log gives.
+    Sizes and times are those in the log.
     """
     batches = _current_batches([f.name for f in store.list_from(SINK_LOG_DIRECTORY)], store)
     if batches is None:
@@ -61,8 +61,8 @@ def read_sink_log(store: Store) -> list[StoredFile] | None:
 
 
 def _current_batches(names: Iterable[str], store: Store) -> list[str] | None:
-    """Return the batches that together hold the state, oldest first: the newest compacted
-    one and all after it.
+    """Return the batches of the current state, oldest first: the newest compacted one and all
+    after it.
     """
     found = {int(m[1]): name for name in names if (m := _BATCH.fullmatch(name))}
     if not found:
@@ -109,13 +109,13 @@ def _broken(store: Store, problem: str) -> CorruptTableError:
 
 _HIDDEN = ("_", ".")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-"""A byte of a file name that is no text."""
+"""A byte of a file name that is not valid UTF-8."""
 
 
 def list_data_files(store: Store, *, use_metadata_log: bool = True) -> tuple[StoredFile, ...]:
     """Return the data files below the root of ``store``, ordered by path (C-20, C-23, C-24).
 
-    The log of a Spark streaming sink, where there is one, knows which files were committed
+    The log of a Spark streaming sink, where there is one, lists the committed files
     and replaces the listing. Otherwise every visible file counts, whatever its suffix.
     """
     files = read_sink_log(store) if use_metadata_log else None
@@ -127,7 +127,7 @@ def list_data_files(store: Store, *, use_metadata_log: bool = True) -> tuple[Sto
 
 
 def _require_texts(store: Store, files: Iterable[StoredFile]) -> None:
-    """Refuse names that are no UTF-8: Spark cannot open such a file, nor the log name its values.
+    """Refuse names that are not UTF-8: neither Spark nor the log can name such a file.
 
     Raises:
         UnsupportedError: there is one (UNSUPPORTED_DATA_FILE).
@@ -143,7 +143,7 @@ def _require_texts(store: Store, files: Iterable[StoredFile]) -> None:
 
 
 def require_files(store: Store, files: Sized) -> None:
-    """Refuse to make a table of nothing.
+    """Refuse a location without data files.
 
     Raises:
         TableNotFoundError: the directory does not exist.
@@ -154,8 +154,8 @@ def require_files(store: Store, files: Sized) -> None:
 
 
 def is_visible(path: str) -> bool:
-    """Return whether a file counts: names with ``_`` or ``.`` in front are hidden, and so is
-    all that lies in directories named so, unless the directory is a partition (C-23).
+    """Return whether a file counts: names that begin with ``_`` or ``.`` are hidden, and so is
+    everything in directories of such names, except partition directories (C-23).
 
     >>> is_visible("_year=2024/part-0"), is_visible("_temporary/part-0"), is_visible("_SUCCESS")
     (True, False, False)
@@ -190,7 +190,7 @@ _THREADS = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogFiles:
-    """What the catalog says lies where."""
+    """The files of a catalog table, and its partitions in the catalog."""
 
     files: tuple[StoredFile, ...]
     """Ordered by path."""
@@ -212,7 +212,7 @@ def list_partition_files(
 
     Raises:
         InvalidRequestError: the catalog has no partitions (DELTA_CONVERSION_NO_PARTITION_FOUND),
-            one that lies outside of the table's directory, or two in one directory.
+            one outside of the table's directory, or two in one directory.
         TableNotFoundError, InvalidRequestError: as `require_files`.
     """
     directories: dict[str, PartitionDirectory] = {}
@@ -261,7 +261,7 @@ def _directory(
     if partition.location is None:
         return usual
     uri = decode_path(partition.location)
-    # The table's own directory has no path below itself: a file in it has.
+    # The table's own directory has no path below itself, but a file in it has one.
     below = relative_path(store.root_uri, f"{uri.rstrip('/')}/file")
     if below is None:
         raise InvalidRequestError(

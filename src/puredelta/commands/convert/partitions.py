@@ -1,9 +1,9 @@
 """Partition values and types from directory names (C-40 to C-48).
 
-Nothing is guessed: names, order and types are the caller's, and every directory must agree
-with them. Directories are looked at once each, however many files they hold.
+Names, order and types of declared columns are the caller's, and every directory must agree
+with them. Each directory is checked once, however many files it holds.
 
-A type is chosen only if every value of the column is written as that type's values are written:
+An inferred type is chosen only if every value of the column is written in that type's spelling:
 text that would change, such as ``007``, stays text.
 """
 
@@ -47,7 +47,7 @@ from puredelta.spark.session.types import to_spark_type
 PartitionValues: TypeAlias = Mapping[str, str | None]
 
 CastText: TypeAlias = Callable[[DataType, Sequence[str]], Mapping[str, str | None]]
-"""Casts texts to a type as Spark does, and back to text; ``None`` for what is no such value."""
+"""Casts texts to a type as Spark does, and back to text; ``None`` for text that is no value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ class PartitionDirectory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionRules:
-    """What the caller says about the partitions."""
+    """The caller's declarations about the partitions."""
 
     columns: tuple[StructField, ...]
     cast: CastText
@@ -69,7 +69,7 @@ class PartitionRules:
 
 
 def require_partition_columns(columns: StructType) -> None:
-    """Refuse what cannot partition any table, before a directory is looked at (X-07, C-36).
+    """Refuse columns that cannot partition any table, before a directory is listed (X-07, C-36).
 
     Raises:
         InvalidRequestError: a name twice (DELTA_DUPLICATE_COLUMNS_FOUND), a type that is not
@@ -109,9 +109,9 @@ def partition_values(
 ) -> Mapping[str, PartitionValues]:
     """Return the partition values of directories that have a level for each column.
 
-    Text that is a value of its column in the spelling the log asks for (X-83) is kept to the
-    letter (C-44, C-45). Another spelling Spark understands, such as ``yes`` for a boolean,
-    is stored in the log's, or most readers would stop at it. Text that is no value stops the
+    Text that is a value of its column in the log's spelling (X-83) is kept exactly (C-44, C-45).
+    Another spelling that Spark understands, such as ``yes`` for a boolean, is stored in the
+    log's spelling, since most readers would fail on it. Text that is no value stops the
     conversion; with ``ignore_cast_failure`` it is NULL, as delta-spark reads it.
     """
     canonical = _canonical_texts(directories.values(), rules)
@@ -145,10 +145,10 @@ def _values(
 
 
 def parse_levels(directory: str, file_uri: str) -> tuple[tuple[str, str | None], ...]:
-    """Return the pairs of column and value that a directory's path spells, outermost first.
+    """Return the pairs of column and value in a directory's path, outermost first.
 
-    Reading goes from the inside out: plain directories below the partitions are passed
-    over, one above them ends the search. Hive's ``%XX`` is undone in both halves (C-42), and
+    Levels are read from the inside out: plain directories below the partitions are skipped,
+    one above them ends the search. Hive's ``%XX`` is decoded in both halves (C-42), and
     Hive's default partition is NULL (C-43).
 
     >>> parse_levels("year=2024/place=a%2Fb", "")
@@ -227,9 +227,9 @@ def _require_lengths(found: PartitionDirectory, columns: Sequence[StructField]) 
 def _canonical_texts(
     directories: Iterable[PartitionDirectory], rules: PartitionRules
 ) -> Mapping[tuple[str, str], str | None]:
-    """Return, by column and text, what to store where it is not the text itself.
+    """Return the texts to store in the place of the original texts, by column and text.
 
-    Python judges what is well spelled; only the rest is shown to Spark, each text once.
+    Python recognises the log's spelling; only the rest is shown to Spark, each text once.
     """
     examples: dict[tuple[int, str], PartitionDirectory] = {}
     for found in directories:
@@ -303,7 +303,7 @@ _SPELLINGS: Mapping[str, re.Pattern[str]] = {
 
 
 def is_log_spelling(text: str, data_type: DataType) -> bool:
-    """Return whether every reader will take ``text`` for a value of the type.
+    """Return whether every reader accepts ``text`` as a value of the type.
 
     >>> is_log_spelling("007", PrimitiveType("byte")), is_log_spelling("300", PrimitiveType("byte"))
     (True, False)
@@ -324,7 +324,7 @@ def _is_plain(text: str, data_type: DataType) -> bool:
 
 
 def _is_value(text: str, data_type: DataType) -> bool:
-    """Return whether it is in range: month 13 and the byte 300 are spelt well."""
+    """Return whether a well-spelled value is in range; month 13 and the byte 300 are not."""
     try:
         parse_partition_value(text, data_type, timezone.utc)
     except CorruptTableError:
@@ -333,14 +333,14 @@ def _is_value(text: str, data_type: DataType) -> bool:
 
 
 INFER = "infer"
-"""What stands for the partition columns where the names of directories are to say."""
+"""The placeholder for partition columns that are to be inferred from directory names."""
 
 _WHOLE_AS_WRITTEN = re.compile(r"-?(?:0|[1-9][0-9]*)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InferredColumn:
-    """A partition column that nobody has declared."""
+    """A partition column inferred from directory names, with the reason for its type."""
 
     name: str
     type: DataType
@@ -356,7 +356,7 @@ def infer_partitions(paths: Iterable[str], root_uri: str) -> tuple[InferredColum
     """Return the partition columns of files, outermost first; none where no directory names one.
 
     Raises:
-        InvalidRequestError: two files lie below directories of other columns
+        InvalidRequestError: two files are below directories of different columns
             (DELTA_UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME).
     """
     found: dict[str, str] = {}
@@ -423,7 +423,7 @@ _CANDIDATES: tuple[tuple[DataType, str, Callable[[str], bool]], ...] = (
 
 
 def shown_ddl(columns: Iterable[InferredColumn]) -> str:
-    """Return the columns as DDL text, which a conversion takes.
+    """Return the columns as DDL text, in the form that a conversion accepts.
 
     >>> shown_ddl([InferredColumn(name="day", type=DATE, reason="all 2 values are a date")])
     'day date'

@@ -1,16 +1,15 @@
 """The plan of a conversion: from a directory to the content of version 0.
 
-Statistics need the table's schema, and the schema needs all footers. So the schema is
-guessed from the first and the last file, which is right for a directory whose files are
-alike or have gained columns over time; only where the guess was wrong are the footers read
-again. Nothing but footers is read, on the driver; what is kept per file is what will be
-committed, and that waits in a temporary file (W-22).
+Statistics need the table's schema, and the schema needs all footers. So the schema is guessed from
+the first and the last file, and footers are read again only where the guess was wrong. The guess
+is right for a directory with similar files, or with columns added over time. The driver reads
+only footers; each file's actions wait in a temporary file until the commit (W-22).
 
-A footer that is encrypted, or that Arrow must not look at (`puredelta.worker.footers`), is left to
-Spark, which has the keys and looks at less: such a file has no statistics, as nothing proves them.
+A footer that is encrypted, or unsafe for Arrow (`puredelta.worker.footers`), is left to Spark,
+which has the keys and reads less of it. Such a file has no statistics, as nothing proves them.
 
-Both are rare: the schema of a Parquet file with an unusual shape, and whether an oddly
-spelled partition value is one. Each costs a small Spark job.
+Spark is also asked for the schema of a Parquet file with an unusual shape, and for partition values
+in an unusual spelling. Each costs a small Spark job; both are rare.
 """
 
 from __future__ import annotations
@@ -87,16 +86,16 @@ from puredelta.spark.session.types import from_spark, to_spark_type
 from puredelta.store.base import Store, StoredFile
 
 _THREADS = 16
-"""Where storage is slow, as many footers are on their way."""
+"""Number of footers read in parallel where storage is slow."""
 
 
 class ReadFile(NamedTuple):
-    """One file and what its footer says."""
+    """One file and the content of its footer."""
 
     file: StoredFile
     footer: FooterSummary
     is_sparks: bool = False
-    """Whether Spark alone reads it: `require_read_by_spark` asks whether it does."""
+    """Whether only Spark can read the file; `require_read_by_spark` checks that it does."""
 
 
 def read_files(
@@ -106,7 +105,7 @@ def read_files(
     *,
     ignore_corrupt: bool = False,
 ) -> Iterator[ReadFile]:
-    """Yield what the footers of ``files`` say, in their order; statistics, if they are wanted.
+    """Yield the footers of ``files``, in their order, with statistics if they are wanted.
 
     With ``ignore_corrupt`` files without a readable footer are left out (C-32).
 
@@ -124,7 +123,7 @@ def read_files(
 
     def recover(file: StoredFile, error: CorruptTableError) -> ReadFile | None:
         if isinstance(reason := error.__cause__, NoFooterError) and reason.is_encrypted:
-            # Files of which nobody else knows the schema are each a kind of their own.
+            # Only Spark knows the schemas of these files, so each is a kind of its own.
             return ReadFile(file, FooterSummary(f"encrypted {file.path}", None), is_sparks=True)
         if ignore_corrupt:
             return None
@@ -142,19 +141,19 @@ def read_files(
 
 
 def found_schemas(store: Store, kinds: Mapping[str, StoredFile]) -> list[FoundSchema]:
-    """Return the kinds of files, given as the first file of each schema text, in their order."""
+    """Return the first file of each distinct schema text, in file order."""
     return [FoundSchema(text, file_uri(store, file)) for text, file in kinds.items()]
 
 
 def file_uri(store: Store, file: StoredFile) -> str:
-    """Return the decoded URI of a file: what messages show and Spark takes."""
+    """Return the decoded URI of a file, for messages and for Spark."""
     return f"{store.root_uri}/{file.path}"
 
 
 _FOOTER = "FOOTER"
-"""In Spark's error class of a file whose footer it cannot read."""
+"""Part of Spark's error class for an unreadable footer."""
 _CRYPTO = "rypto"
-"""In the names of Parquet's classes for encryption, and of what they throw."""
+"""Part of the names of Parquet's encryption classes and exceptions."""
 _NEW_TEXT = "Write the file again with that column as text, a number or a timestamp."
 _NEW_DECIMAL = "Write the file again with at most 38 digits, or with that column as text."
 _WAYS_OUT = {
@@ -169,7 +168,7 @@ _WAYS_OUT = {
     "precision": _NEW_DECIMAL,
     "INTERVAL": _NEW_TEXT,
 }
-"""What of Spark's reason tells, and what to do."""
+"""The informative part of Spark's reason, and the next step."""
 
 
 def read_parquet_schema(spark: SparkSession, uri: str) -> StructType:
@@ -223,7 +222,7 @@ def _unreadable(uri: str, refused: Exception) -> CorruptTableError:
 
 
 def _way_out(reason: str) -> str:
-    """Return what a user can do about a type of Parquet that Spark does not read."""
+    """Return the user's next step for a Parquet type that Spark does not read."""
     found = (way for mark, way in _WAYS_OUT.items() if mark in reason)
     return next(found, "Write the file again with types that Spark reads, or move it elsewhere.")
 
@@ -247,14 +246,14 @@ logger = logging.getLogger(__name__)
 _MAPPING_SETTING = f"{DEFAULTS_PREFIX}columnMapping.mode"
 _SHOWN = 3
 _SEEN = 4
-"""Files that Spark is asked for: a disk is shared, or it is not."""
+"""Number of files that Spark must find: a local disk is shared with it, or is not."""
 
 _Values: TypeAlias = Mapping[str, PartitionValues]
 """The partition values of each directory."""
 
 
 def require_unchanged(command: Command, target: ConversionTarget, plan: ConversionPlan) -> None:
-    """List the files again, right before the commit: it must name what is there.
+    """List the files again, right before the commit, and compare with the plan.
 
     Raises:
         ConcurrentWriteException: files came, went or changed (DELTA_CONCURRENT_WRITE).
@@ -287,7 +286,7 @@ def plan_conversion(
 ) -> ConversionPlan:
     """Plan a conversion. Reads names and footers, and the catalog; writes nothing.
 
-    ``note`` is told how far it is.
+    ``note`` gets the progress.
     """
     plan = _plan(command, target, collect_stats=collect_stats, note=note)
     root = command.log.root_uri
@@ -316,7 +315,7 @@ def _plan(
 
 
 def inferred_target(command: Command, target: ConversionTarget) -> ConversionTarget:
-    """Return a target whose partition columns are known; lists the files if they must say them."""
+    """Return a target with known partition columns; lists the files if they are to be inferred."""
     if not target.infers:
         return target
     settings = ConvertSettings.parse(command.session.settings)
@@ -330,7 +329,7 @@ def inferred_target(command: Command, target: ConversionTarget) -> ConversionTar
 def list_files(
     spark: SparkSession, store: Store, target: ConversionTarget, settings: ConvertSettings
 ) -> tuple[tuple[StoredFile, ...], Mapping[str, PartitionDirectory] | None]:
-    """Return the files of a target, and what the catalog says of their directories if it is asked.
+    """Return the files of a target, and the catalog's values of their directories where it is used.
 
     The log of a streaming sink comes first, then the catalog, then the listing (C-20).
     """
@@ -348,7 +347,7 @@ def list_files(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Planner:
-    """One conversion to plan."""
+    """The planning of one conversion."""
 
     command: Command
     target: ConversionTarget
@@ -359,14 +358,14 @@ class _Planner:
 
     @property
     def store(self) -> Store:
-        """Where the directory is."""
+        """The store at the directory."""
         return self.command.log.store
 
     def plan(self) -> ConversionPlan:
         """Find the files, their partition values, the schema and the statistics.
 
         Cheap checks come first: partition values before any footer is opened. Files without
-        rows are part of the table like all others, with ``numRecords`` 0, so that the count
+        rows are part of the table like all others, with ``numRecords`` 0, so that the number
         of files is the same everywhere and does not depend on statistics (C-25, W-23).
         """
         require_partition_columns(self.target.partitions)
@@ -397,7 +396,7 @@ class _Planner:
         return partition_values(directories, rules)
 
     def _catalog_schema(self) -> StructType | None:
-        """Return the columns that the catalog states, None where the files are to say (C-34)."""
+        """Return the columns from the catalog, None where they come from the files (C-34)."""
         columns = self.target.columns if self.settings.use_catalog_schema else None
         if columns is not None:
             require_delta_types(columns, f"the catalog's entry of {self.target.full_name}")
@@ -406,7 +405,7 @@ class _Planner:
     def _read_as(
         self, files: Sequence[StoredFile], values: _Values, schema: StructType
     ) -> tuple[_Found, TableConfig]:
-        """Read the footers for statistics alone; none where nothing is to be learnt from them."""
+        """Read the footers for statistics alone; none where they would tell nothing."""
         config = self._config(schema)
         late = self.target.late_columns
         if not self.collects_stats and not late:
@@ -418,15 +417,15 @@ class _Planner:
         return found, config
 
     def _require_read_by_spark(self, found: _Found, config: TableConfig) -> None:
-        """Ask Spark of files that Arrow does not read: the first one of each kind."""
+        """Let Spark read the first file of each kind that Arrow does not read."""
         for file in found.sparks:
             require_read_by_spark(self.command.spark, file_uri(self.store, file))
         if found.sparks:
-            # Ids of rows go by the number of rows of each file, which nothing has counted.
+            # Row ids are assigned by each file's row count, and these files have none.
             require_counted(config, collects_stats=False)
 
     def _require_columns(self, found: _Found, late: Mapping[str, str]) -> None:
-        """Refuse files that lack a column whose old rows have a value: Delta reads NULL there."""
+        """Refuse files without a column whose default fills old rows: Delta reads NULL there."""
         for kind in found_schemas(self.store, found.kinds):
             columns = self.schemas.read(kind)
             for name, default in late.items():
@@ -487,7 +486,7 @@ class _Planner:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What the footers of all files say."""
+    """The content of all footers."""
 
     files: SpooledFiles
     kinds: Mapping[str, StoredFile]
@@ -526,7 +525,7 @@ def _late_column(name: str, default: str, file_uri: str) -> InvalidRequestError:
 
 
 def _require_convertible(config: TableConfig, *, collects_stats: bool) -> None:
-    """Refuse default properties that existing files cannot live up to (E-02)."""
+    """Refuse default properties that existing files cannot satisfy (E-02)."""
     if config.column_mapping is not ColumnMappingMode.NONE:
         mode = config.column_mapping.value
         raise InvalidRequestError(

@@ -1,7 +1,7 @@
-"""What a conversion would do, without writing anything.
+"""Preview of a conversion, without writing anything.
 
-It is planned as the conversion itself is, up to the commit: the same footers are read, and what
-would stop the conversion is told as a problem.
+The preview is planned like the conversion, up to the commit: the same footers are read, and each
+obstacle to the conversion is reported as a problem.
 """
 
 from __future__ import annotations
@@ -50,33 +50,33 @@ _NO_STATISTICS = "none were asked for"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversionPreview:
-    """What CONVERT would make of a directory or a table of the catalog."""
+    """The future result of CONVERT for a directory or a catalog table."""
 
     location: str
     """An absolute, decoded URI."""
     name: str | None = None
     """The whole name of a table of the catalog."""
     already_delta: bool = False
-    """There is nothing to convert."""
+    """Whether there is nothing to convert."""
     num_files: int = 0
     num_bytes: int = 0
     num_rows: int | None = None
     """None where no footer is read."""
     num_partitions: int = 0
     schema: StructType | None = field(default=None, repr=False)
-    """The columns of the table, those that partition it included."""
+    """The columns of the table, including partition columns."""
     partition_columns: tuple[str, ...] = ()
     inferred: tuple[InferredColumn, ...] = ()
-    """Of a directory whose partition columns were not given: what its names suggest, and why."""
+    """For a directory without given partition columns: those its names suggest, with reasons."""
     missing_statistics: Mapping[str, str] = field(default_factory=dict)
     """Columns without bounds in some file, with the reason."""
     commit_bytes: int = 0
     """The size of version 0."""
     problems: tuple[str, ...] = ()
-    """What would stop the conversion; empty if nothing would."""
+    """Obstacles to the conversion; empty if there are none."""
 
     def lines(self) -> tuple[tuple[str, str], ...]:
-        """Return the preview as pairs of a subject and what there is to say of it."""
+        """Return the preview as pairs of a subject and a text."""
         columns = () if self.schema is None else self.schema.fields
         return (
             ("location", self.location),
@@ -105,9 +105,9 @@ def preview_convert(
     *,
     collect_stats: bool = True,
 ) -> ConversionPreview:
-    """Return what CONVERT TO DELTA would do, and write nothing.
+    """Return the future result of CONVERT TO DELTA, and write nothing.
 
-    Takes what a conversion takes. What would stop it is among the ``problems``.
+    Takes the arguments of a conversion. Obstacles to it are among the ``problems``.
 
     Examples:
         >>> preview_convert(spark, "parquet.`/data/events`", "infer").lines()  # doctest: +SKIP
@@ -132,7 +132,7 @@ def preview_convert(
 def _stopped(
     spark: SparkSession, log: TableLog, target: ConversionTarget, problem: DeltaError
 ) -> ConversionPreview:
-    """Tell what can be told of files that cannot be converted as they are asked to be."""
+    """Return the known facts about files that cannot be converted as requested."""
     problems = [str(problem)]
     inferred: tuple[InferredColumn, ...] = ()
     files: tuple[StoredFile, ...] = ()
@@ -201,7 +201,7 @@ def _statistics(plan: ConversionPlan) -> tuple[int | None, Mapping[str, str]]:
 
 
 def _bounded_leaves(config: TableConfig) -> tuple[LeafPath, ...]:
-    """Return the columns, also in structs, whose values have an order."""
+    """Return the columns with ordered values, also in structs."""
     return tuple(
         path
         for path, found in struct_fields(config.data_schema)

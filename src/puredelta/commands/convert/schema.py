@@ -1,14 +1,14 @@
 """Schemas of Parquet files, from their footers (C-33).
 
-The rules are those of Spark's ``ParquetToSparkSchemaConverter`` for the shapes files have in
-practice. A shape or annotation not known here is no error: the caller asks Spark itself,
+The rules are those of Spark's ``ParquetToSparkSchemaConverter`` for the shapes of files in
+practice. A shape or annotation unknown here is no error: the caller asks Spark itself,
 which costs one job per distinct schema and is always right.
 
 The input is the message type as pyarrow prints it, the only form in which it shows groups.
 
-Footers are told apart by a text (`schema_text`), so that ten thousand files of one kind cost
-one conversion. What differs is merged in the order of the files' paths, which makes the
-order of columns the same on every run (W-28a).
+A text (`schema_text`) identifies equal footers, so that ten thousand files of one kind cost
+one conversion. Different schemas are merged in the order of the files' paths, so that the
+order of columns is the same on every run (W-28a).
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ _ARGUMENT = re.compile(r"(\w+)=(\w+)")
 
 
 class UnknownShapeError(Exception):
-    """The printed schema holds something these rules do not cover."""
+    """The printed schema has a shape that these rules do not cover."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """One line of the message type and the lines nested in it."""
+    """One line of the message type, with the lines nested in it."""
 
     name: str
     repetition: str
@@ -129,7 +129,7 @@ def _node(match: re.Match[str]) -> _Node:
 
 
 def _struct(group: _Node, settings: ParquetTypes) -> StructType:
-    """Read a nested group; one without fields is for Spark to judge."""
+    """Read a nested group; one without fields is left to Spark."""
     if not group.children:
         raise UnknownShapeError(f"the group {group.name} is empty")
     return StructType(tuple(_field(child, settings) for child in group.children))
@@ -138,7 +138,7 @@ def _struct(group: _Node, settings: ParquetTypes) -> StructType:
 def _field(node: _Node, settings: ParquetTypes) -> StructField:
     data_type = _type(node, settings)
     if node.repetition == "repeated":
-        # Neither in a LIST nor in a MAP: a list of required elements.
+        # A repeated group outside LIST and MAP: a list of required elements.
         data_type = ArrayType(data_type, contains_null=False)
     return StructField(node.name, data_type, nullable=node.repetition == "optional")
 
@@ -158,7 +158,7 @@ def _type(node: _Node, settings: ParquetTypes) -> DataType:
 
 
 def _list(node: _Node, settings: ParquetTypes) -> ArrayType:
-    """Read the three-level form and the older two-level ones, where the repeated node is the
+    """Read the three-level form, and the older two-level ones, in which the repeated node is the
     element itself.
     """
     repeated = _only_repeated(node)
@@ -208,7 +208,7 @@ _PLAIN: Mapping[tuple[str, str], DataType] = {
     ("binary", "BSON"): BINARY,
     ("fixed_len_byte_array", "None"): BINARY,
 }
-"""By physical type and annotation, where nothing else decides."""
+"""By physical type and annotation, for types without special rules."""
 _INTEGERS: Mapping[tuple[str, str, str], DataType] = {
     ("int32", "8", "true"): BYTE,
     ("int32", "16", "true"): SHORT,
@@ -219,7 +219,7 @@ _INTEGERS: Mapping[tuple[str, str, str], DataType] = {
     ("int64", "64", "true"): LONG,
     ("int64", "64", "false"): DecimalType(20, 0),
 }
-"""By physical type, width, and whether there is a sign."""
+"""By physical type, width and signedness."""
 _DIGITS_MAX = {"int32": 9, "int64": 18, "binary": 38}
 
 
@@ -232,7 +232,7 @@ def _leaf(node: _Node, settings: ParquetTypes) -> DataType:
 
 
 def _described(node: _Node, settings: ParquetTypes) -> DataType | None:
-    """Return the type of a leaf where settings or an annotation's arguments decide."""
+    """Return the type of a leaf that depends on settings or on an annotation's arguments."""
     match node.physical, node.annotation:
         case "int96", _:
             return TIMESTAMP if settings.int96_as_timestamp else None
@@ -263,7 +263,7 @@ def _timestamp(node: _Node, settings: ParquetTypes) -> DataType | None:
 def _decimal(node: _Node) -> DataType | None:
     digits_max = _DIGITS_MAX.get(node.physical)
     if digits_max is None:
-        # The digits that fit into so many bytes of two's complement.
+        # The digits that fit into that many bytes of two's complement.
         digits_max = min(len(str(2 ** (8 * node.length - 1) - 1)) - 1, DECIMAL_PRECISION_MAX)
     precision, scale = int(node.arguments["precision"]), int(node.arguments["scale"])
     if not (0 < precision <= digits_max and 0 <= scale <= precision):
@@ -272,28 +272,28 @@ def _decimal(node: _Node) -> DataType | None:
 
 
 _KEPT_METADATA = ("comment",)
-"""What of a field's metadata belongs to the column and not to the job that wrote the file."""
+"""Keys of a field's metadata that describe the column, not the job that wrote the file."""
 
 _COLLATIONS = "__COLLATIONS"
-"""Where Spark keeps the collations of a string column and of strings inside it."""
+"""Spark's key for the collations of a string column and of strings inside it."""
 
 _DELTA_TYPES = PRIMITIVE_NAMES | {VARIANT.name}
 
 
 @dataclass(frozen=True, slots=True)
 class FoundSchema:
-    """One kind of footer and the first file, by path, that has it."""
+    """One kind of footer, and the first file by path that has it."""
 
     text: str
     file_uri: str
 
 
 AskSpark = Callable[[str], StructType]
-"""Returns the schema Spark reads from the file at a decoded URI; may run a job."""
+"""Returns Spark's schema of the file at a decoded URI; may run a job."""
 
 
 class FileSchemas:
-    """Turns texts of footers into schemas, each distinct one once."""
+    """Conversion of footer texts into schemas, once per distinct text."""
 
     def __init__(self, settings: ParquetTypes, ask_spark: AskSpark) -> None:
         self._settings = settings
@@ -303,7 +303,7 @@ class FileSchemas:
     def merge(self, files: Iterable[FoundSchema]) -> StructType:
         """Merge the schemas of all kinds of files, in this order (C-30, C-38).
 
-        A column keeps the place and spelling it has first; byte, short and int widen into
+        A column keeps its first position and spelling; byte, short and int widen into
         each other, everything else must agree.
 
         Raises:
@@ -351,8 +351,8 @@ def _unmergeable(found: FoundSchema, schema: StructType, conflict: DeltaError) -
 def with_partition_columns(
     data: StructType, partitions: Sequence[StructField], *, case_sensitive: bool
 ) -> StructType:
-    """Return the table's schema: partition columns replace data columns of their name where
-    those stand, the others come last (C-35).
+    """Return the table's schema: a partition column takes the position of the data column of its
+    name, other partition columns come last (C-35).
     """
 
     def key(name: str) -> str:
@@ -381,7 +381,7 @@ def tree_string(schema: StructType) -> str:
 
 
 def _schema_of_text(text: str, settings: ParquetTypes) -> StructType | None:
-    """Return the schema behind a text, ``None`` where only Spark knows."""
+    """Return the schema in a text, ``None`` where only Spark knows it."""
     try:
         if not text.startswith("{"):
             return schema_of_message(text, settings)
@@ -392,7 +392,7 @@ def _schema_of_text(text: str, settings: ParquetTypes) -> StructType | None:
 
 
 def _without_user_types(value: Any) -> Any:
-    """Replace user-defined types by what they are stored as."""
+    """Replace user-defined types by their storage types."""
     match value:
         case {"type": "udt", "sqlType": stored}:
             return _without_user_types(stored)
@@ -414,11 +414,11 @@ def _cleaned(schema: StructType) -> StructType:
     return map_fields(schema, cleaned)
 
 
-# --- what a Delta table can hold --------------------------------------------------------------
+# --- types of Delta tables --------------------------------------------------------------------
 
 
 def require_delta_types(schema: StructType, where: str) -> None:
-    """Refuse columns that no Delta table can have; ``where`` they were found.
+    """Refuse columns that no Delta table can have; ``where`` names their origin.
 
     Raises:
         InvalidRequestError: there are some (DELTA_UNSUPPORTED_DATA_TYPES).
@@ -434,7 +434,7 @@ def require_delta_types(schema: StructType, where: str) -> None:
 
 
 def _foreign_types(field: StructField) -> list[str]:
-    """Return what of a field's type, at any depth, a Delta table cannot hold."""
+    """Return the parts of a field's type, at any depth, that a Delta table cannot hold."""
     collations = [f.metadata.get(_COLLATIONS, {}) for f in (field, *all_fields(field.type))]
     return [
         *(f"string collate {name}" for known in collations for name in known.values()),

@@ -1,10 +1,8 @@
 """The target of a conversion: a directory or a table of the session catalog.
 
-Nothing is looked up here: neither storage nor a catalog. Refusals carry delta-spark's
-classes and texts (E-02).
-
-Of a table the catalog says where it is, which columns it has and how it is partitioned; the
-files say the rest. Nothing is changed here.
+The catalog gives a table's location, columns and partitioning; the files give the rest. An
+identifier is parsed without storage or catalog; refusals have delta-spark's error classes and texts
+(E-02). Nothing is changed here.
 """
 
 from __future__ import annotations
@@ -43,7 +41,7 @@ _PART = r"(?:`((?:[^`]|``)+)`|(\w+))"
 _IDENTIFIER = re.compile(rf"\s*{_PART}(?:\s*\.\s*{_PART})*\s*", re.ASCII)
 _PARTS = re.compile(_PART, re.ASCII)
 
-# As Hadoop's Path.isAbsolute: what follows an optional scheme and host begins with a slash.
+# As Hadoop's Path.isAbsolute: the path after an optional scheme and host begins with a slash.
 _ABSOLUTE = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?/")
 
 
@@ -56,7 +54,7 @@ class ParquetDirectory:
 
 @dataclass(frozen=True, slots=True)
 class DeltaDirectory:
-    """``delta.`<location>` ``: said to be a Delta table already (C-05)."""
+    """``delta.`<location>` ``: a Delta table according to its identifier (C-05)."""
 
     location: str
 
@@ -81,7 +79,7 @@ _FORMATS = ("parquet", "delta", "iceberg")
 
 
 def parse_source(identifier: str) -> ConvertSource:
-    """Take an identifier apart and refuse what cannot be converted.
+    """Parse an identifier, and refuse one that cannot be converted.
 
     Paths are absolute, plain or URIs; the format's name may be in any case (C-01, C-05).
 
@@ -125,7 +123,7 @@ def parse_source(identifier: str) -> ConvertSource:
 
 
 def _require_absolute(parts: tuple[str, ...]) -> None:
-    """Refuse what can only be a path, and is relative: nobody knows to what."""
+    """Refuse a relative path, since its base directory is unknown."""
     match parts:
         case (provider, path) if provider.lower() in _FORMATS and "/" in path:
             raise InvalidRequestError(
@@ -156,7 +154,7 @@ def _missing_provider(name: str) -> DeltaError:
 
 
 EXISTS_DEFAULT = "EXISTS_DEFAULT"
-"""What a row has in a column that was added after its file was written, in Spark's own tables."""
+"""Key for the value, in Spark's own tables, of a column added after a file was written."""
 
 _HIVE = "hive"
 _TRANSIENT = "transient_lastDdlTime"
@@ -166,7 +164,7 @@ _PARTS_MAX = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlreadyDelta:
-    """There is nothing to convert (C-05)."""
+    """A table that needs no conversion (C-05)."""
 
     location: str
     name: str | None = None
@@ -175,38 +173,38 @@ class AlreadyDelta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversionTarget:
-    """A directory that is to become a table, with its entry in the catalog if it has one."""
+    """A directory to convert, with its catalog entry if it has one."""
 
     location: str
     partitions: StructType
     """The columns of its partition directories, outermost first."""
     stated: tuple[str, ...] = ()
-    """The names of those that the caller has given (C-57)."""
+    """The names of the partition columns that the caller has given (C-57)."""
     entry: StoredEntry | None = None
     iceberg: IcebergTable | None = None
-    """The Iceberg table that it is, whose metadata says everything."""
+    """The Iceberg table at the location; its metadata decides everything."""
     infers: bool = False
-    """The names of the directories are to say what the partition columns are."""
+    """Whether the partition columns are inferred from directory names."""
 
     @property
     def full_name(self) -> str | None:
-        """The name in the catalog, as the history has it; None for a directory."""
+        """The name in the catalog, as in the history; None for a directory."""
         entry = self.entry
         return None if entry is None else quoted_entry_name(entry)
 
     @property
     def capability(self) -> Capability:
-        """What the conversion does to a table: Iceberg's files have what any table may need."""
+        """The kind of access to the new table; Iceberg's files may need any feature."""
         return Capability.CONVERT if self.iceberg is None else Capability.ADMINISTER
 
     @property
     def columns(self) -> StructType | None:
-        """The columns that the catalog lists, all nullable; None for a directory (C-34)."""
+        """The columns in the catalog, all nullable; None for a directory (C-34)."""
         return None if self.entry is None else _columns(self.entry.columns)
 
     @property
     def late_columns(self) -> Mapping[str, str]:
-        """Defaults of the columns that a file may lack, by name."""
+        """Defaults of columns that older files may lack, by name."""
         if self.entry is None:
             return {}
         defaults = {f.name: f.metadata.get(EXISTS_DEFAULT) for f in self.entry.columns.fields}
@@ -216,7 +214,7 @@ class ConversionTarget:
 
     @property
     def properties(self) -> Mapping[str, str]:
-        """The properties that the table takes over from the catalog (C-53)."""
+        """The properties that the table inherits from the catalog (C-53)."""
         kept = {} if self.entry is None else dict(self.entry.properties)
         kept.pop(_TRANSIENT, None)
         columns = self.columns
@@ -226,18 +224,18 @@ class ConversionTarget:
 
     @property
     def description(self) -> str | None:
-        """The comment that the table has in the catalog."""
+        """The table's comment in the catalog."""
         return None if self.entry is None else self.entry.comment
 
 
 def find_target(
     spark: SparkSession, identifier: str, partition_schema: T.StructType | str | None
 ) -> ConversionTarget | AlreadyDelta:
-    """Return what an identifier stands for (C-01, C-02); a catalog need not infer what it knows.
+    """Return the target of an identifier (C-01, C-02); nothing that the catalog has is inferred.
 
     Raises:
-        InvalidRequestError: the identifier is none, or names a view or a table that is not
-            Parquet; the partition columns are none, or not those of the catalog.
+        InvalidRequestError: not an identifier, the name of a view or of a table that is not
+            Parquet; partition columns that are invalid, or not those of the catalog.
         TableNotFoundError: the catalog has no such table (TABLE_OR_VIEW_NOT_FOUND).
         UnsupportedError: an Iceberg table without pyiceberg, another catalog, or a name in a
             Connect session.
@@ -274,7 +272,7 @@ def _partitions_of_iceberg() -> DeltaError:
 
 
 def parse_partition_schema(given: T.StructType | str | None) -> StructType:
-    """Return the partition columns as a table stores them; nothing given is no column.
+    """Return the partition columns as a table stores them; no schema means no columns.
 
     Raises:
         InvalidRequestError: the text is a type but no list of columns.
@@ -418,5 +416,5 @@ def _tree(schema: StructType) -> str:
 
 
 def _shown_type(field: StructField) -> str:
-    """Return the type, ``char(n)`` and ``varchar(n)`` as they were declared."""
+    """Return the declared type, with ``char(n)`` and ``varchar(n)``."""
     return str(field.metadata.get(CHAR_VARCHAR, simple_string(field.type)))

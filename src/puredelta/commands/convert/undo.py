@@ -1,9 +1,9 @@
-"""A conversion taken back: the log goes, and the catalog's entry is what it was.
+"""Undo of a conversion: the log is removed and the old catalog entry is restored.
 
-That is possible as long as the conversion is the table's only version. A second version is
-written first that asks every writer for a feature which nobody has: from then on no rival can
-commit, so what was looked at stays true while the log is removed (decision 0038). Who was
-stopped half-way calls again.
+The conversion must be the table's only version. First a second version is written that requires of
+writers a feature that no client has. No other writer can commit after it, so the checks
+stay true while the log is removed (decision 0038). If the call is interrupted, a second call
+completes it.
 """
 
 from __future__ import annotations
@@ -52,20 +52,20 @@ _WRITER = 7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UndoResult:
-    """What was taken back."""
+    """The result of an undone conversion."""
 
     location: str
-    """Where the Parquet files are: an absolute, decoded URI."""
+    """The location of the Parquet files: an absolute, decoded URI."""
     name: str | None
-    """The whole name of the catalog's table whose entry was changed back, if there was one."""
+    """The whole name of the catalog table whose entry was restored, if there was one."""
 
 
 def undo_convert(spark: SparkSession, identifier: str) -> UndoResult:
-    """Make Parquet files again of a table that CONVERT TO DELTA has made and nobody has written.
+    """Turn a converted table back into Parquet files, if no other version was written since.
 
-    ``identifier`` is ``delta.`/path` `` or the name of a table of the session catalog. The files
-    are not touched; the log is removed. The entry of a table of the catalog is what it was before
-    the conversion. A call that was stopped half-way is finished by the next.
+    ``identifier`` is ``delta.`/path` `` or the name of a table of the session catalog. The data
+    files are not touched; the log is removed. The catalog entry of a table is restored to its
+    state before the conversion. If a call is interrupted, the next one finishes it.
 
     Examples:
         >>> undo_convert(spark, "sales.events")  # doctest: +SKIP
@@ -76,7 +76,7 @@ def undo_convert(spark: SparkSession, identifier: str) -> UndoResult:
             the name is not the one that was converted.
         ConcurrentWriteException: another writer commits meanwhile; nothing was changed.
         TableNotFoundError: there is no such table.
-        CatalogError: the catalog refuses to change the entry back; nothing was changed.
+        CatalogError: the catalog refuses to restore the entry; nothing was changed.
     """
     found = _find(spark, identifier)
     log = open_log(spark, found.location)
@@ -124,7 +124,7 @@ def _find(spark: SparkSession, identifier: str) -> _Found:
 
 
 def _conversion(log: TableLog) -> CommitInfo:
-    """Return what the first version says of itself, if it is a conversion and the only version."""
+    """Return the record of the first version, if it is a conversion and the only version."""
     latest = log.latest_version()
     if latest != 0 and not (latest == 1 and _is_fenced(log)):
         raise _not_undoable(log.root_uri, f"it has been written since: its version is {latest}")
@@ -150,7 +150,7 @@ def _not_undoable(root_uri: str, reason: str) -> InvalidRequestError:
 
 
 def _entry_to_restore(spark: SparkSession, found: _Found, info: CommitInfo) -> StoredEntry | None:
-    """Return the entry that the conversion has changed, None if it is no Delta table's now."""
+    """Return the entry that the conversion changed, None if it is not a Delta table's now."""
     text = (info.tags or {}).get(ENTRY_TAG)
     entry = found.entry
     if entry is None and text is not None:
@@ -167,7 +167,7 @@ def _entry_to_restore(spark: SparkSession, found: _Found, info: CommitInfo) -> S
 
 
 def _recorded_entry(spark: SparkSession, location: str, info: CommitInfo) -> StoredEntry | None:
-    """Return the entry of the name that was converted, if it is still the table's."""
+    """Return the entry of the converted name, if it is still the table's."""
     recorded = str((info.operation_parameters or {}).get("catalogTable", ""))
     name = entry_name(spark, parse_name(recorded)) if recorded else None
     if name is None or not is_taken(spark, name):
@@ -203,7 +203,7 @@ def _is_fenced(log: TableLog) -> bool:
 
 
 def _raise_fence(spark: SparkSession, log: TableLog) -> None:
-    """Write a version that no writer can follow."""
+    """Write a version that refuses all other writers."""
     if _is_fenced(log):
         return
     snapshot = log.snapshot()
@@ -240,7 +240,7 @@ def _remove_vectors(log: TableLog) -> None:
 
 
 def _remove_log(log: TableLog) -> None:
-    """Remove the fence last: a table that is half there is nobody's to write."""
+    """Remove the log, the fence last, so that no writer sees a table that is half removed."""
     commits = (_FIRST, _FENCE_PATH)
     found = [file.path for file in log.store.walk(LOG_DIRECTORY) if file.path not in commits]
     found.sort(key=lambda path: not path.endswith(LAST_CHECKPOINT))  # the hint for readers first

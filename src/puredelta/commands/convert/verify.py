@@ -1,9 +1,9 @@
-"""The statistics of a conversion compared with the data, before they are committed.
+"""Verification of a conversion's statistics against the data, before the commit.
 
-Statistics come from footers, which other programs wrote. Whoever does not trust those programs
-lets Spark read every row once: what Spark would show must lie within the bounds, and the counts
-must be right. The comparison runs in Spark, with the text of the statistics read as every reader
-of the log reads it; nothing but the first mistakes comes back to the driver.
+Statistics come from footers, which other programs wrote. If those programs are not trusted, Spark
+reads every row once: each value must be within its bounds, and the counts must be right. The
+comparison runs in Spark and parses the statistics as readers of the log do; only the first
+errors come back to the driver.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _STATS, _COUNT, _PROBLEMS = "stats", "rows", "problems"
 
 
 def require_statistics(*, collected: bool) -> None:
-    """Refuse to verify what is not there.
+    """Refuse verification without statistics.
 
     Raises:
         InvalidRequestError: the conversion collects no statistics.
@@ -81,7 +81,7 @@ def require_true_statistics(spark: SparkSession, snapshot: Snapshot) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Leaf:
-    """One column with statistics: its names, and those of what is computed of it."""
+    """One column with statistics: its names, and those of its aggregates."""
 
     number: int
     logical: LeafPath
@@ -98,7 +98,7 @@ class _Leaf:
         return bounded and self.type not in _WITHOUT_BOUNDS
 
     def aggregates(self) -> Iterator[tuple[str, Column]]:
-        """Yield what is computed of the rows of a file, by name."""
+        """Yield the aggregates over the rows of a file, by name."""
         value = _column(self.logical)
         yield f"n{self.number}", F.count(value)
         if self.is_bounded:
@@ -106,10 +106,10 @@ class _Leaf:
             yield f"z{self.number}", F.max(value)
 
     def problems(self) -> Iterator[Column]:
-        """Yield a text for each statistic that is wrong, NULL for one that is right."""
+        """Yield an error text for each wrong statistic, NULL for a correct one."""
         rows, values = F.coalesce(F.col(_COUNT), F.lit(0)), F.col(f"n{self.number}")
         nulls, stated = rows - F.coalesce(values, F.lit(0)), self._stated("nullCount")
-        # Deleted rows may be NULL in the column, too.
+        # Deleted rows can be NULL in the column, too.
         may_be = (stated >= nulls) & (stated <= nulls + F.col("deleted"))
         yield _problem(
             ~may_be, f"{self.shown} is NULL in {{}} rows, the statistics say {{}}", nulls, stated

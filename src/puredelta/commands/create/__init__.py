@@ -1,1 +1,1 @@
-"""CREATE and REPLACE TABLE: a definition becomes a table, with or without its first rows."""
+"""CREATE and REPLACE TABLE: a table from a definition, with or without its first rows."""

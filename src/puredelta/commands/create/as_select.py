@@ -1,6 +1,6 @@
 """CREATE TABLE AS SELECT and CREATE TABLE LIKE.
 
-One Spark job writes the rows, one commit makes them the table, with its definition.
+One Spark job writes the rows; one commit adds them together with the definition.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from puredelta.spark.session.names import require_no_helper_names
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstRows:
-    """The rows that a table is created with, which give it its columns, too."""
+    """The first rows of a table, from which it takes its columns, too."""
 
     rows: DataFrame
     options: Mapping[str, object] = field(default_factory=dict)
     """Of the write; ``delta.*`` options are properties that the definition may overrule."""
     recorded: Mapping[str, object] = field(default_factory=dict)
-    """What the history is to say beside the definition."""
+    """Further values for the history, beside the definition."""
 
 
 def create_table_as(
@@ -60,10 +60,10 @@ def create_table_as(
     mode: CreateMode,
     entry: Entry | None = None,
 ) -> WriteOutcome:
-    """Make the table at ``log`` what the definition says, with these rows.
+    """Create or replace the table at ``log`` with a definition and these rows.
 
-    The columns are those of the rows. REPLACE and CREATE OR REPLACE take the place of the
-    table that is there, its definition and all of its rows, also of one at a path.
+    The columns are those of the rows. REPLACE and CREATE OR REPLACE replace the existing table,
+    its definition and all of its rows, also for a table given by path.
     """
     rows = first.rows
     require_no_helper_names(rows.columns)
@@ -98,7 +98,7 @@ def create_table_as(
 def _recorded_options(
     options: WriteOptions, mode: CreateMode, table: PlannedTable
 ) -> Mapping[str, object]:
-    """Return what the history says of options that a replacement need not heed."""
+    """Return the history's record of options that a replacement need not obey."""
     if mode not in REPLACING:
         return {}
     return replacement_options(
@@ -133,10 +133,10 @@ _TABLE_FEATURES_WRITER = 7
 
 
 def definition_like(source: Snapshot, properties: Mapping[str, str]) -> TableDefinition:
-    """Return a definition that makes a table as the source is; ``properties`` are set over its.
+    """Return the definition of a table like the source; ``properties`` override its properties.
 
     Columns, partitioning, clustering, properties, comment and protocol are the source's;
-    column ids and what identity columns have counted are not.
+    column ids and the counters of identity columns are not.
     """
     config = source.config
     own = {
@@ -155,7 +155,7 @@ def definition_like(source: Snapshot, properties: Mapping[str, str]) -> TableDef
 
 
 def _protocol_wishes(protocol: Protocol) -> dict[str, str]:
-    """Return the properties that ask for a protocol, but for the feature that a clause asks for."""
+    """Return the properties that request protocol features, except that of clustering."""
     if protocol.min_writer_version < _TABLE_FEATURES_WRITER:
         return {
             "delta.minReaderVersion": str(protocol.min_reader_version),

@@ -1,8 +1,8 @@
 """CLONE: a new table over the files of another one.
 
-A shallow clone is a first commit that names the source's files by absolute paths: no data
-moves, and a VACUUM of the source takes the files away from the clone, too: one that runs is
-waited for. Deep clones, which would copy the files, are refused as delta-spark refuses them.
+A shallow clone is a first commit that names the source's files by absolute paths. No data is
+copied, so a VACUUM of the source deletes files of the clone, too; a running VACUUM delays the
+clone. Deep clones, which would copy the files, are refused as delta-spark refuses them.
 """
 
 from __future__ import annotations
@@ -65,15 +65,15 @@ _SCHEMA = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloneRequest:
-    """What a clone is to be."""
+    """The arguments of a clone."""
 
     shallow: bool
     replace: bool = False
-    """Whether an empty table at the target may become the clone."""
+    """Whether an empty table at the target may be replaced by the clone."""
     properties: Mapping[str, str] = field(default_factory=dict)
-    """Win over the source's."""
+    """Properties that override the source's."""
     source_name: str | None = None
-    """What the history calls the source; None: by its path."""
+    """The source's name in the history; None: its path."""
 
 
 def clone_table(
@@ -90,9 +90,9 @@ def clone_table(
 
     Raises:
         UnsupportedError: a deep clone (UNSUPPORTED_DEEP_CLONE).
-        InvalidRequestError: the target is there (CREATE_TABLE_WITH_NON_EMPTY_LOCATION), or is
-            to be replaced and has rows (UNSUPPORTED_NON_EMPTY_CLONE), or a property is none, or
-            files of the source's version are gone (FILE_NOT_FOUND).
+        InvalidRequestError: the target exists (CREATE_TABLE_WITH_NON_EMPTY_LOCATION), or is to
+            be replaced and has rows (UNSUPPORTED_NON_EMPTY_CLONE), a property is invalid, or
+            files of the source's version are missing (FILE_NOT_FOUND).
         ConcurrentDeleteReadException: a VACUUM of the source may be deleting files of the version.
     """
     if not request.shallow:
@@ -137,13 +137,13 @@ def clone_table(
 
 
 def clone_row(spark: SparkSession, source: Snapshot | None) -> DataFrame:
-    """Return what a CLONE of a version counted, as delta-spark's one row; None: no row."""
+    """Return the counts of a CLONE as delta-spark's one row; None: no row."""
     rows = [] if source is None else [tuple(_metrics(source).values())]
     return spark.createDataFrame(rows, _SCHEMA)
 
 
 def require_absolute(target: str) -> None:
-    """Refuse a relative target: it would depend on who reads it (INVALID_CLONE_PATH).
+    """Refuse a relative target, since its base differs between readers (INVALID_CLONE_PATH).
 
     Raises:
         InvalidRequestError: the path is relative.
@@ -164,7 +164,7 @@ def cloned_config(
     *,
     new_id: IdSource = random_id,
 ) -> TableConfig:
-    """Return protocol and metadata of a clone: the source's, with properties over them.
+    """Return protocol and metadata of a clone: the source's, with overriding properties.
 
     Raises:
         InvalidRequestError: the mapping mode would change
@@ -216,7 +216,7 @@ def _protocol(
 
 
 def _require_kept(source: Snapshot, command: Command) -> None:
-    """Refuse an old version of the source whose files are gone, or may go while we look."""
+    """Refuse an old source version whose files are missing, or may be deleted during the check."""
     log = TableLog(source.open_at(source.root_uri))
     latest = log.snapshot()
     older, _ = differing_files(source.files, latest.files)
@@ -289,8 +289,8 @@ def clone_registered(
     Without a location the catalog owns the directory.
 
     Raises:
-        InvalidRequestError: the name is taken (TABLE_NAME_ALREADY_EXISTS), also by no
-            Delta table (NOT_A_DELTA_TABLE), or what `clone_table` refuses.
+        InvalidRequestError: the name is taken (TABLE_NAME_ALREADY_EXISTS), also by another
+            format (NOT_A_DELTA_TABLE), or an error of `clone_table`.
         TableNotFoundError: there is no table to replace (CANNOT_REPLACE_MISSING_TABLE), or no
             such database.
         CatalogError: the clone at the location is made, and the catalog refuses its entry.

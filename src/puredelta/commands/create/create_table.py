@@ -159,7 +159,7 @@ def _one_field(existing: StructField, specified: StructField, path: str) -> Iter
 
 
 class CreateMode(Enum):
-    """What a definition does where a table is, and where none is."""
+    """Modes of a definition: its effect on an existing and on a missing table."""
 
     CREATE = "create"
     CREATE_IF_NOT_EXISTS = "create if not exists"
@@ -168,7 +168,7 @@ class CreateMode(Enum):
 
     @classmethod
     def of(cls, *, creates: bool, replaces: bool, if_not_exists: bool) -> CreateMode:
-        """Return what the words in front of a definition mean."""
+        """Return the mode of the keywords before a definition."""
         if replaces:
             return cls.CREATE_OR_REPLACE if creates else cls.REPLACE
         return cls.CREATE_IF_NOT_EXISTS if if_not_exists else cls.CREATE
@@ -196,8 +196,8 @@ def create_table(
 ) -> int | None:
     """Create or replace the table at ``log``; return the version made, None if none was needed.
 
-    Like delta-spark, CREATE OR REPLACE replaces a table that the catalog knows. One at a
-    path it compares with the definition, and changes nothing.
+    As in delta-spark, CREATE OR REPLACE replaces a table of the catalog. A table given by path
+    is only compared with the definition, and stays unchanged.
     """
     snapshot = find_existing(log, mode, entry)
     if snapshot is not None and mode is CreateMode.CREATE_IF_NOT_EXISTS:
@@ -216,10 +216,10 @@ def create_table(
 
 
 def find_existing(log: TableLog, mode: CreateMode, entry: Entry | None = None) -> Snapshot | None:
-    """Return the table that is there, None if the place is free.
+    """Return the existing table, None if there is none.
 
     Raises:
-        InvalidRequestError: there is a table or something else, and there must not be.
+        InvalidRequestError: there must be nothing at the location, and there is.
         TableNotFoundError: there is no table to replace.
     """
     snapshot = log.find_snapshot()
@@ -240,7 +240,7 @@ def describe(
     *,
     as_select: bool = False,
 ) -> Operation:
-    """Return what the history says of a definition."""
+    """Return the history's record of a definition."""
     config = table.config
     definition = define_table(
         _RECORDED[mode],
@@ -254,7 +254,7 @@ def describe(
 
 
 def already_exists(name: str) -> InvalidRequestError:
-    """Return the error for a name or a place that is taken."""
+    """Return the error for a name or a location that is taken."""
     return InvalidRequestError(
         f"Cannot create table or view {name} because it already exists. Choose a different "
         "name, drop or replace the existing object, or add the IF NOT EXISTS clause "
@@ -275,7 +275,7 @@ def nothing_to_replace(name: str) -> TableNotFoundError:
 
 
 REPLACING = (CreateMode.REPLACE, CreateMode.CREATE_OR_REPLACE)
-"""What takes the place of a table that is there."""
+"""Modes that replace an existing table."""
 
 _RECORDED = {
     CreateMode.CREATE: Definition.CREATE,
@@ -303,7 +303,7 @@ def _commit(command: Command, table: PlannedTable, operation: Operation) -> int:
 
 
 def _require_empty(log: TableLog, mode: CreateMode, name: str) -> None:
-    """Refuse a directory that holds anything: a table made there would not have those rows."""
+    """Refuse a directory that is not empty: a table made there would not contain its rows."""
     if next(iter(log.store.walk("")), None) is None:
         return
     if mode is CreateMode.CREATE:

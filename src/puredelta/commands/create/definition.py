@@ -1,6 +1,6 @@
-"""What a table is to be, and the protocol, metadata and domains that make it so.
+"""Definitions of tables, and the protocol, metadata and domains planned from them.
 
-Everything that can be wrong with a definition is found here, before anything is written.
+All errors of a definition are found here, before anything is written.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _COMMENT = "comment"
 _RESERVED = frozenset(
     {_COMMENT, "external", "is_managed_location", "location", "owner", "provider"}
 )
-"""Properties that Spark keeps for itself; of these a table stores its comment alone."""
+"""Properties reserved by Spark; a table stores only its comment."""
 
 _DEFAULTS_FEATURE = "allowColumnDefaults"
 _STAYING = (
@@ -55,7 +55,7 @@ _STAYING = (
     "delta.enableDeletionVectors",
     "delta.checkpointPolicy",
 )
-"""What the replacement of a table does not change by saying nothing of it."""
+"""Properties that a replacement keeps unless it sets them."""
 
 _ROW_TRACKING_NAMES = (
     "delta.rowTracking.materializedRowIdColumnName",
@@ -65,13 +65,13 @@ _ROW_TRACKING_NAMES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableDefinition:
-    """What a statement says of a table; nothing is checked yet."""
+    """A table definition as stated; nothing is checked yet."""
 
     columns: StructType
     """As `puredelta.commands.create.columns` makes them."""
     partition_columns: tuple[str, ...] = ()
     clustering_columns: tuple[ColumnPath, ...] | None = None
-    """None where the statement says nothing of clustering."""
+    """None without a clustering clause."""
     properties: Mapping[str, str] = field(default_factory=dict)
     description: str | None = None
 
@@ -84,16 +84,16 @@ class PlannedTable:
     domains: tuple[DomainMetadata, ...]
     clustering_columns: tuple[ColumnPath, ...]
     own_properties: Mapping[str, str]
-    """What the statement itself asked for, under canonical keys, without defaults."""
+    """The statement's own properties, under canonical keys, without defaults."""
 
 
 def plan_table(
     spark: SparkSession, definition: TableDefinition, *, replaces: Snapshot | None = None
 ) -> PlannedTable:
-    """Turn a definition into the table it describes; runs no job.
+    """Plan the table of a definition; runs no job.
 
-    In the place of a table that exists it is what `plan_replacement` makes of it; column ids
-    go on from those of the old table.
+    Where a table exists, the plan is that of `plan_replacement`; column ids continue from those
+    of the old table.
     """
     columns = definition.columns
     require_no_duplicates(columns)
@@ -123,11 +123,11 @@ def plan_table(
 
 
 def plan_replacement(table: PlannedTable, old: Snapshot) -> PlannedTable:
-    """Return the planned table in the place of one that exists.
+    """Return the planned table as the replacement of an existing one.
 
     The protocol never loses a feature, tracked rows stay tracked under the same column
-    names, deletion vectors and the kind of checkpoints stay as they were unless the statement
-    says otherwise, and a clustered table that is not clustered any more says so.
+    names, deletion vectors and the checkpoint policy stay as they were unless the statement
+    sets them, and the end of clustering is recorded.
 
     Raises:
         InvalidRequestError: a clustered table would become a partitioned one.

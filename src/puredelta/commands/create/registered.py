@@ -1,11 +1,10 @@
-"""Tables of the session catalog: the table and its entry are made together.
+"""Tables of the session catalog, created together with their entries.
 
-Spark requires an empty directory for such an entry, so the entry comes first. It protects the name
-while the table is made; it goes again if the table is not made. The directory never goes with
-it, unless it is empty: a rival, whose catalog knows nothing of ours, may have its table there.
+A table without a location belongs to Spark: its entry is made first (`managed_entry`), because
+Spark requires an empty directory for it, and reserves the name. The entry is removed if the
+creation fails. The directory is removed only if empty: a writer with another catalog may use it.
 
-A table with a location of its own is created first and gets its entry after that. A table without
-a location belongs to Spark, and its entry comes first (`managed_entry`). A table that is replaced
+A table with its own location is created first and gets its entry afterwards. A replaced table
 keeps its location.
 """
 
@@ -56,14 +55,14 @@ logger = logging.getLogger(__name__)
 def managed_entry(
     spark: SparkSession, name: EntryName, columns: T.StructType, *, comment: str | None = None
 ) -> Iterator[TableLog]:
-    """Make an entry, and yield where its table is to be; the entry goes if the block fails.
+    """Make an entry, and yield the location of its table; remove the entry if the block fails.
 
-    It stays where the commit may have landed: its outcome is unknown, or somebody interrupted
-    it when the log was there.
+    It stays if the commit may have succeeded: the outcome is unknown, or the call was interrupted
+    when the log existed.
 
     Raises:
-        pyspark.errors.AnalysisException: there is such a table, no such database, or something
-            in its directory.
+        pyspark.errors.AnalysisException: there is such a table, no such database, or the
+            directory is not empty.
     """
     log = open_log(spark, default_location(spark, name))
     register(spark, name, columns, location=None, comment=comment)
@@ -79,7 +78,7 @@ def managed_entry(
 
 
 def _take_back(spark: SparkSession, name: EntryName, log: TableLog, *, made_ms: int) -> None:
-    """Remove our entry, unless it is another one now, and the directory if it is empty."""
+    """Remove the entry unless another writer has replaced it, and the directory if it is empty."""
     try:
         if created_ms(spark, name) == made_ms:
             unregister(spark, name)
@@ -92,21 +91,21 @@ def _take_back(spark: SparkSession, name: EntryName, log: TableLog, *, made_ms: 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTable:
-    """A table that is to have a name."""
+    """A table to create under a name."""
 
     name: EntryName
     location: str | None
-    """None: where the session keeps tables of the database, or where the table is already.
+    """None: the session's directory for the database, or the location of the existing table.
 
-    A relative one lies below that of the database.
+    A relative location is below that of the database.
     """
     definition: TableDefinition
     rows: DataFrame | None = None
-    """Its first rows, which give it its columns, too."""
+    """Its first rows, from which it takes its columns, too."""
     options: Mapping[str, object] = field(default_factory=dict)
     """Of the write of ``rows``."""
     recorded: Mapping[str, object] = field(default_factory=dict)
-    """What the history is to say of ``rows`` beside the definition."""
+    """Further values for the history of ``rows``, beside the definition."""
 
 
 def create_registered(spark: SparkSession, table: NewTable) -> None:
@@ -117,14 +116,14 @@ def create_registered(spark: SparkSession, table: NewTable) -> None:
 def define_registered(spark: SparkSession, table: NewTable, *, mode: CreateMode) -> str | None:
     """Create or replace a table under a name; return its location.
 
-    A location that holds a table gives it a name; columns that are stated, too, must then be
-    that table's. The answer is None where CREATE IF NOT EXISTS meets something of the name
-    that is no Delta table.
+    If the location holds a table, that table gets the name; stated columns must then equal
+    its columns. Returns None where CREATE IF NOT EXISTS finds the name taken by another
+    format.
 
     Raises:
         InvalidRequestError: the name is taken (TABLE_OR_VIEW_ALREADY_EXISTS) or another
-            table's (NOT_A_DELTA_TABLE, TABLE_LOCATION_MISMATCH), the definition cannot be a
-            table's, the location holds something else.
+            table's (NOT_A_DELTA_TABLE, TABLE_LOCATION_MISMATCH), the definition is invalid, or
+            the location holds something else.
         TableNotFoundError: there is no table of the name to replace, or no such database.
         CatalogError: the table at the location is written, and the catalog refuses its entry.
     """
@@ -161,7 +160,7 @@ def _create_at(spark: SparkSession, table: NewTable, location: str, mode: Create
         _define(spark, log, table, CreateMode.CREATE_OR_REPLACE, entry)
     else:
         wrote = False
-    # The commit of a new table has landed: a log that cannot be read must not keep its name away.
+    # The commit of a new table has succeeded: an unreadable log must not prevent its entry.
     schema = _declared(table) if is_new else to_spark(log.snapshot().config.schema)
     comment = table.definition.description
     make = register_written if wrote else register
@@ -221,7 +220,7 @@ def _define(
 
 
 def _declared(table: NewTable) -> StructType:
-    """Return the columns that a new table gets."""
+    """Return the columns of a new table."""
     return to_spark(table.definition.columns) if table.rows is None else table.rows.schema
 
 

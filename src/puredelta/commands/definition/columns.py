@@ -1,6 +1,6 @@
-"""Columns as a definition states them, and as the table stores them.
+"""Columns of a definition, as stated and as stored.
 
-What a column is beyond name and type lives in the metadata of its field: generation
+Attributes beyond name and type are stored in the metadata of the field: generation
 expressions, identity, defaults, ``char(n)``, comments.
 """
 
@@ -76,7 +76,7 @@ def column(
 def stored_columns(schema: T.StructType) -> StructType:
     """Return columns as a table stores them: ``char(n)`` and ``varchar(n)`` are strings.
 
-    The length stays in the metadata of the column, whatever it is nested in (M-106).
+    The length stays in the metadata of the column, at any depth of nesting (M-106).
     """
     return StructType(tuple(_stored(field) for field in from_spark(schema).fields))
 
@@ -106,7 +106,7 @@ def _without_lengths(data_type: DataType) -> DataType:
 
 
 def require_valid_columns(schema: StructType, partition_columns: Sequence[str]) -> None:
-    """Check what the types and metadata of single columns may say."""
+    """Check the types and metadata of single columns."""
     for field in schema.fields:
         _require_nullable_elements(field)
         if IDENTITY_STEP in field.metadata:
@@ -171,7 +171,7 @@ def config_with_marks(config: TableConfig, marks: Mapping[str, int]) -> TableCon
 
 
 def identity_tags(before: TableConfig, after: TableConfig) -> Mapping[str, str] | None:
-    """Return the commit's tag if high water marks are all that it changes of the table."""
+    """Return the commit's tag if high water marks are its only change of the table."""
     if before.protocol != after.protocol or before.metadata == after.metadata:
         return None
     unmarked = [

@@ -1,6 +1,6 @@
-"""Rules of a table that read a column (M-55), and the security of stored expressions.
+"""Rules of a table that read a column (M-55), and security checks of stored expressions.
 
-Constraints and generation expressions are text that names columns.
+Constraints and generation expressions are SQL text that names columns.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def require_same_types(config: TableConfig, update: StructType) -> None:
 
 
 def require_unreferenced(config: TableConfig, path: _Path) -> None:
-    """Check that no rule of the table mentions a column, what it lies in or what is in it.
+    """Check that no rule of the table reads a column, its parents or its nested fields.
 
     A column's own generation expression does not count.
 
@@ -98,7 +98,7 @@ def require_unreferenced(config: TableConfig, path: _Path) -> None:
 
 
 def _reading(path: _Path, rules: Mapping[str, str], schema: StructType) -> dict[str, str]:
-    """Return the rules that read a column, what it lies in or what is in it."""
+    """Return the rules that read a column, its parents or its nested fields."""
     return {
         name: sql
         for name, sql in rules.items()
@@ -118,7 +118,7 @@ def _listed(expressions: Mapping[str, str]) -> str:
 def _changes(
     before: DataType, after: DataType, path: _Path
 ) -> Iterator[tuple[_Path, DataType, DataType]]:
-    """Yield what has another type, below structs; fields that only one side has are no change."""
+    """Yield columns and struct fields of different type; a field of one side only is no change."""
     match before, after:
         case StructType(fields), StructType():
             for field in fields:
@@ -136,7 +136,7 @@ def _changes(
 
 
 def require_harmless(config: TableConfig, settings: Mapping[str, str]) -> None:
-    """Refuse a table whose stored expressions reach beyond the row that is written.
+    """Refuse a table whose stored expressions access more than the row that is written.
 
     Call it before any of them reaches Spark: the analyzer evaluates some.
     """
@@ -146,7 +146,7 @@ def require_harmless(config: TableConfig, settings: Mapping[str, str]) -> None:
 def require_harmless_change(
     actions: Iterable[Action], existing: Snapshot | None, settings: Mapping[str, str]
 ) -> None:
-    """Refuse to store such an expression; those that are there already may stay."""
+    """Refuse to store an unsafe expression; existing ones may stay."""
     given = list(actions)
     metadata = next((a for a in given if isinstance(a, Metadata)), None)
     protocol = next((a for a in given if isinstance(a, Protocol)), None)

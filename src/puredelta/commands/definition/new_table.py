@@ -36,22 +36,22 @@ from puredelta.spark.session.delta_conf import (
 )
 
 DEFAULTS_PREFIX = PROPERTY_DEFAULTS.key
-"""Session settings below this prefix are properties of every table the session creates."""
+"""Prefix of session settings that are properties of every table the session creates."""
 
 _PROPERTY_PREFIX = "delta."
 _PROTOCOL_ONLY = tuple(
     _PROPERTY_PREFIX + conf.key.removeprefix(DEFAULTS_PREFIX)
     for conf in (READER_VERSION_DEFAULT, WRITER_VERSION_DEFAULT)
 )
-"""Wishes about the protocol, which are no properties of the table."""
+"""Protocol requests, which are no properties of the table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTableProperties:
-    """What a table that is to be created gets beside its columns."""
+    """Properties and options of a new table, beside its columns."""
 
     properties: Mapping[str, str] = field(default_factory=dict)
-    """Win over the session's defaults."""
+    """Properties that override the session's defaults."""
     name: str | None = None
     description: str | None = None
     max_column_id: int = 0
@@ -93,7 +93,7 @@ def plan_new_table(
         description=wanted.description,
     )
     config = TableConfig.of(protocol_for_new_table(schema, properties), metadata)
-    # Defaults of the session are for tables of all kinds.
+    # The session's defaults are meant for tables of all kinds.
     named = TableProperties.of(wanted.properties)
     require_statistics_columns(named, config.schema, config.partition_columns)
     return config

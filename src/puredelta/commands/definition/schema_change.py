@@ -1,7 +1,7 @@
-"""How a write changes the table's configuration: pure decisions, made before a job runs.
+"""Changes of a table's configuration by a write: pure decisions before any job.
 
-A write has the schema of its rows, partition columns or none, and options that say how far it may
-change the table. The result is the configuration of the new version, or the reason why the rows
+The inputs are the schema of the rows, partition columns or none, and options that limit the
+change. The result is the configuration of the new version, or the reason why the rows
 do not fit (X-07, section "Schema enforcement" of delta-spark's writer).
 """
 
@@ -32,15 +32,15 @@ from puredelta.protocol.table.schema_merge import merge_schemas
 from puredelta.protocol.table.table_config import TableConfig
 
 _KNOWN_TO_FEATURES = ("string", "variant", "geometry", "geography")
-"""Whether a table may have one of these is decided by its features."""
+"""Types whose support depends on the features of the table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaChange:
-    """How far a write may change the table it meets."""
+    """Limits on the changes that a write may make to its table."""
 
     merge: bool = False
-    """Add what the frame has and the table lacks (``mergeSchema``)."""
+    """Add columns of the frame that the table lacks (``mergeSchema``)."""
     overwrite: bool = False
     """Take the frame's schema and partitioning instead (``overwriteSchema``, overwrites only)."""
 
@@ -85,7 +85,7 @@ def config_for_rows(
 def resolve_columns(
     columns: Sequence[str], schema: StructType, *, case_sensitive: bool
 ) -> tuple[str, ...]:
-    """Return the columns as the schema spells them; one it lacks stays as it is."""
+    """Return the columns as the schema spells them; an unknown one stays as it is."""
     found = (
         schema.find(name) if case_sensitive else schema.find_ignoring_case(name) for name in columns
     )
@@ -173,7 +173,7 @@ def _replaced(
 def with_schema(
     config: TableConfig, schema: StructType, partition_columns: tuple[str, ...]
 ) -> TableConfig:
-    """Change metadata, and the protocol where the new columns need more of it."""
+    """Change metadata, and the protocol where the new columns need more features."""
     mapped = config.column_mapping is not ColumnMappingMode.NONE
     require_valid_schema(schema, partition_columns, column_mapping=config.column_mapping)
     configuration = dict(config.metadata.configuration)
@@ -193,7 +193,7 @@ def with_schema(
 
 
 def _require_same_partitioning(config: TableConfig, wanted: tuple[str, ...]) -> None:
-    """A write that names partition columns must name the table's, in their order."""
+    """Refuse partition columns of a write that are not the table's, in their order."""
     if not wanted or [w.lower() for w in wanted] == [c.lower() for c in config.partition_columns]:
         return
     raise InvalidRequestError(
@@ -228,7 +228,7 @@ def _mismatch(config: TableConfig, rows: StructType) -> InvalidRequestError:
 
 
 def _extra_paths(rows: DataType, table: DataType, path: tuple[str, ...]) -> list[str]:
-    """Name what the rows have beyond the table."""
+    """Return the paths of the rows' fields that the table lacks."""
     match rows, table:
         case StructType(fields), StructType():
             found = []
