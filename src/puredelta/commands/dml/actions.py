@@ -1,4 +1,4 @@
-"""Stage 10: what is committed, and what the statement has done."""
+"""Stage 10: the commit of a statement, and its outcome."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ from puredelta.protocol.table.table_config import TableConfig
 from puredelta.quantities import counted
 
 NOT_COUNTED = -1
-"""The number of affected rows where files without a row count went as a whole."""
+"""Stands for the number of affected rows where whole files without a row count were removed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a statement did."""
+    """The outcome of a statement."""
 
     version: int | None
-    """The version it committed; ``None`` if there was nothing to commit."""
+    """The version committed; ``None`` if there was nothing to commit."""
     rows: RowCounts
     metrics: Mapping[str, int]
-    """As the history holds them; empty if the statement had been executed before (M-92)."""
+    """As in the history; empty if the statement had been executed before (M-92)."""
     source: str = ""
-    """How the source was read, and why it was staged if it was: a line that only the UI shows."""
+    """The way the source was read, with the reason for staging; shown only in the UI."""
     fallbacks: tuple[str, ...] = ()
-    """What Spark did because its Python workers could not, and what kept them."""
+    """Work that Spark did in the place of its Python workers, with the reasons."""
     skipping: Mapping[str, int] = field(default_factory=dict)
-    """What the Spark UI shows beside them, of a MERGE."""
+    """Metrics of a MERGE that only the Spark UI shows."""
     plan: SearchPlan | None
     """``None`` if the statement had been executed before."""
 
@@ -58,7 +58,7 @@ class Outcome:
 
     @property
     def note(self) -> str:
-        """What the UI says: how the source was read, and what Spark did instead of workers."""
+        """The note in the UI: how the source was read, and work that Spark did for its workers."""
         return "\n".join((self.source, *self.fallbacks))
 
     def describe(self) -> str:
@@ -72,7 +72,7 @@ class Outcome:
 
     @property
     def affected(self) -> int | None:
-        """How many rows were inserted, updated or deleted: `NOT_COUNTED` where that is unknown,
+        """The number of inserted, updated and deleted rows: `NOT_COUNTED` where it is unknown,
         ``None`` if the statement had been executed before.
         """
         rows = self.rows
@@ -109,7 +109,7 @@ def prepare_commit(
 ) -> PreparedCommit:
     """Put the actions, the operation and its metrics together; commits nothing."""
     statement, before = context.statement, context.snapshot.config
-    # A source row is inserted because no row of the table matches it: rows are not on their own.
+    # An insert depends on the table, in which no row matches: the new rows are no blind append.
     context.command.transaction.read_files(
         plan.read_predicate, plan.candidates, judges_rows_alone=not statement.not_matched
     )
@@ -154,7 +154,7 @@ def commit(
     *,
     discard: Callable[[], None],
 ) -> Outcome:
-    """Commit what is due; the files are removed if the commit is known not to stand."""
+    """Commit if due; remove the files if the commit is known to have failed."""
     command, version = context.command, None
     if prepared.is_due:
         version = finish(command, prepared.request, discard=discard).version
@@ -180,8 +180,8 @@ def _skipping(command: Command, prepared: PreparedCommit, plan: SearchPlan) -> M
 def _commits_alone(context: StatementContext) -> bool:
     """Tell whether a version is made even if nothing changes.
 
-    The version of an application is committed all the same by a MERGE or an UPDATE (M-92), but
-    not by a DELETE.
+    A MERGE or an UPDATE commits the version of an application even without changes (M-92), a
+    DELETE does not.
     """
     kind, settings = context.statement.kind, context.command.settings
     if kind in (StatementKind.MERGE, StatementKind.UPDATE) and settings.set_transaction:
@@ -190,13 +190,13 @@ def _commits_alone(context: StatementContext) -> bool:
 
 
 def _tags(context: StatementContext, after: TableConfig) -> Mapping[str, str] | None:
-    """Say that rows kept their ids, if the table tracks rows (M-110)."""
+    """Return the tag for preserved row ids, if the table tracks rows (M-110)."""
     tags = identity_tags(context.snapshot.config, after)
     return tags if context.tracked is None else {**(tags or {}), PRESERVED_TAG: "true"}
 
 
 def _fallbacks(decision: Decision, written: WrittenFiles) -> tuple[str, ...]:
-    """Return what Spark did because its Python workers could not, and what kept them."""
+    """Return the work that Spark did in the place of its Python workers, with the reasons."""
     asked = {
         "Spark joined": decision.positions.fallback,
         "Spark copied rows": written.copied.fallback,

@@ -1,6 +1,6 @@
 """Stage 6: rows to write, and files to rewrite, to mark or to drop.
 
-Where an UPDATE asks nothing of the old row and no source row is used twice, the staged row
+Where an UPDATE reads nothing of the old row and no source row is used twice, the staged row
 alone makes the new one and the target is not read.
 """
 
@@ -38,13 +38,13 @@ from puredelta.spark.scan.bitmaps import RowsByFile
 from puredelta.spark.session.row_bitmap import RowBitmap, count_rows
 
 _DEAD_BYTES_MIN = 8 * 1024 * 1024
-"""What every later reader must pass over before a copy, one task more, is worth its while."""
+"""Dead bytes, read in vain by every later scan, from which a copy is worth one more task."""
 _DEAD_PER_LIVE_ROW_MIN = 2
-"""A copy then writes half of what it spares the next reader, and less."""
+"""From this ratio on, a copy writes at most half of the bytes that it saves the next reader."""
 
 
 class RewriteStrategy(Enum):
-    """How the rows are kept that no clause took out of a touched file."""
+    """Ways to keep the unchanged rows of a touched file."""
 
     COPY_ON_WRITE = "copied to new files"
     DELETION_VECTORS = "left where they are, the others under a deletion vector"
@@ -53,12 +53,12 @@ class RewriteStrategy(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FilePlan:
-    """What happens to the touched files: those some clause fired in (M-82, W-3)."""
+    """Plans for the touched files, in which some clause fired (M-82, W-3)."""
 
     rewritten: tuple[RewriteOrder, ...] = ()
-    """Files of which the other rows are copied to new files."""
+    """Files with rows to keep, which are copied to new files."""
     marked: tuple[RewriteOrder, ...] = ()
-    """Files that stay, the rows under a deletion vector (M-131)."""
+    """Files that stay, with the changed rows under a deletion vector (M-131)."""
     dropped: tuple[Add, ...] = ()
     """Files that lose every row: no task, no new file (M-83, M-133)."""
 
@@ -72,7 +72,7 @@ class FilePlan:
         return tuple(map(remove_file, self.touched))
 
     def describe(self) -> str:
-        """Return it for the log."""
+        """Return a text for the log."""
         return (
             f"{counted(len(self.rewritten), 'file')} rewritten, {len(self.marked)} marked, "
             f"{len(self.dropped)} dropped"
@@ -91,13 +91,13 @@ def plan_files(
     *,
     deleted: Mapping[int, npt.NDArray[Any]],
 ) -> FilePlan:
-    """Decide file by file what becomes of the rows that no clause took out of it.
+    """Decide file by file how its unchanged rows are kept.
 
     Args:
         files: the touched files.
-        rows: by place in ``files`` the rows that leave it.
-        strategy: how the other rows are kept.
-        deleted: by place in ``files`` the rows that its deletion vector hides already.
+        rows: the rows that are removed, by index of ``files``.
+        strategy: how the unchanged rows are kept.
+        deleted: the rows already in a deletion vector, by index of ``files``.
     """
     rewritten: list[RewriteOrder] = []
     marked: list[RewriteOrder] = []
@@ -135,21 +135,21 @@ def _is_copied(add: Add, dropped: RowBitmap, strategy: RewriteStrategy) -> bool:
 
 
 def _loses_every_row(add: Add, dropped: RowBitmap) -> bool:
-    """Tell from the log alone; only a count that the positions themselves confirm is taken."""
+    """Tell from the log alone; a row count is trusted only if the positions confirm it."""
     rows = physical_rows(add)
     return rows is not None and len(dropped) == rows and dropped.last == rows - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FiredUpdate:
-    """An UPDATE clause that fires, and for which rows."""
+    """An UPDATE clause that fires, with its rows."""
 
     number: int
     """Among MATCHED, then NOT MATCHED BY SOURCE clauses."""
     action: ResolvedUpdate
     target: RowsByFile
     source: RowsByFile | None
-    """The staged rows that make the new rows; ``None``: old rows are needed, or there is no
+    """The staged rows that make the new rows; ``None`` if old rows are needed, or there is no
     source row.
     """
     by_source: bool
@@ -157,14 +157,14 @@ class FiredUpdate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowPlan:
-    """Which rows are to be written."""
+    """The rows to write."""
 
     from_source: tuple[FiredUpdate, ...]
     from_target: tuple[FiredUpdate, ...]
     deleted: RowsByFile
     inserts: bool
     num_inserts: int | None
-    """``None`` where INSERT conditions decide; then the written rows tell."""
+    """``None`` where INSERT conditions decide; then the written rows are counted."""
     recorded: bool
     """Whether every change is also written to change files (M-120, M-123)."""
     keeps_row_ids: bool
@@ -177,17 +177,17 @@ class RowPlan:
 
     @property
     def num_updates(self) -> int:
-        """How many rows are updated."""
+        """The number of updated rows."""
         return sum(count_rows(fired.target.values()) for fired in self.updates)
 
     @property
     def updated(self) -> RowsByFile:
-        """The target rows that are updated."""
+        """The updated target rows."""
         return united(*(fired.target for fired in self.updates))
 
     @property
     def has_new_rows(self) -> bool:
-        """Whether the table may get a row."""
+        """Whether the table can get a new row."""
         return bool(self.updates) or self.inserts
 
     @property
@@ -196,7 +196,7 @@ class RowPlan:
         return not self.has_new_rows and not self.recorded
 
     def describe(self) -> str:
-        """Return it for the log."""
+        """Return a text for the log."""
         inserts = "some" if self.num_inserts is None else self.num_inserts
         return f"{self.num_updates} rows updated, {inserts} inserted"
 
@@ -239,8 +239,8 @@ def plan_rows(
 def records_changes(config: TableConfig) -> bool:
     """Tell whether the table keeps a change data feed.
 
-    A statement that only inserts writes no change files all the same (M-124): readers take
-    the rows of added files for inserts where a commit has none.
+    A statement that only inserts still writes no change files (M-124): without change files,
+    readers take the rows of added files for inserts.
     """
     return config.is_active("changeDataFeed")
 
@@ -258,7 +258,7 @@ def _fired(
         if not isinstance(action, ResolvedUpdate) or not rows:
             continue
         by_source = isinstance(clause, NotMatchedBySourceClause)
-        # The id of a row is part of the old row.
+        # The row id belongs to the old row.
         needs_old = by_source or action.reads_target or tracks_rows
         known = None if needs_old else positions.source_of
         fired.append(
@@ -275,7 +275,7 @@ def _fired(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Decision:
-    """What a statement writes and removes."""
+    """The files and rows that a statement writes and removes."""
 
     positions: RowPositions
     rows: RowPlan
@@ -289,12 +289,12 @@ class Decision:
 
     @property
     def changes_nothing(self) -> bool:
-        """Whether no file is written and none is removed."""
+        """Whether no file is written or removed."""
         return self.rows.is_empty and not self.removes
 
 
 def decide(context: StatementContext, plan: SearchPlan, positions: RowPositions) -> Decision:
-    """Decide from the positions; reads the deletion vectors of touched files, nothing else."""
+    """Decide from the positions; reads only the deletion vectors of touched files."""
     statement = context.statement
     if plan.search is Search.WHOLE_FILES:
         files = FilePlan(dropped=tuple(plan.candidates.adds()))
@@ -344,7 +344,7 @@ def _wants_vectors(context: StatementContext) -> bool:
 
 
 def strategy_of(context: StatementContext) -> RewriteStrategy:
-    """Return how untouched rows are kept; readers of the feed see no delete in a copy."""
+    """Return the strategy for untouched rows; readers of the feed see no delete in a copy."""
     if not _marks(context):
         return RewriteStrategy.COPY_ON_WRITE
     if _infers_deletes(context) and records_changes(context.statement.config):

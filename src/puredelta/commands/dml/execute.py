@@ -1,7 +1,7 @@
-"""MERGE, UPDATE, DELETE and ``replaceWhere``: one call, its UI entry and its result row.
+"""Execution of MERGE, UPDATE, DELETE and ``replaceWhere``: call, UI entry and result row.
 
-It is the MERGE that matches nothing: every new row is inserted, every old row of the condition
-is deleted, in one commit that the history calls a WRITE.
+``replaceWhere`` runs as a MERGE that matches nothing: every new row is inserted, every old row of
+the condition is deleted, in one commit that the history calls a WRITE.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def execute_reported(
     rows: InputRows,
     options: ExecutionOptions = DEFAULTS,
 ) -> tuple[Outcome, Report | None]:
-    """Execute a statement, and return its report beside its outcome."""
+    """Execute a statement, and return its report together with its outcome."""
     recording = Recording()
 
     def observe(stage: str, outcome: object) -> None:
@@ -124,7 +124,7 @@ def run_rows(
     """Execute an UPDATE or a DELETE and return its result row.
 
     One long column ``num_affected_rows``; no row if the session's ``txnVersion`` had been
-    executed (M-92). -1 stands for rows that were not counted.
+    executed (M-92). -1 means that rows were not counted.
     """
     name = "UPDATE" if isinstance(spec, UpdateSpec) else "DELETE FROM"
     with (
@@ -143,7 +143,7 @@ def run_rows(
 @methods_like_pyspark
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedChange:
-    """A statement that changes rows: `explain`, `dry_run`, `preview`, and at last `execute`.
+    """A statement that changes rows: `explain`, `dry_run`, `preview`, and finally `execute`.
 
     Every call reads the newest version of the table.
     """
@@ -152,10 +152,10 @@ class PreparedChange:
     log: TableLog
     spec: MergeSpec | RowSpec
     target_rows: DataFrame
-    """No rows; the columns that names of the statement mean."""
+    """An empty frame whose columns resolve the names of the statement."""
     source_rows: DataFrame | None = None
     since: int | None = None
-    """The version from which on commits of others are reported."""
+    """The version after which commits of other writers are reported."""
 
     def execute(self) -> DataFrame:
         """Run the statement and return one row of counts, with the attribute ``report``."""
@@ -184,10 +184,10 @@ class PreparedChange:
     def dry_run(self, *, check_new_rows: bool = True) -> Report:
         """Return a report with the counts that `execute` would have; nothing is changed.
 
-        Rows and files are searched as `execute` does it. New rows are computed, too, so that what
-        the table refuses is refused now, unless ``check_new_rows`` is false.
+        Rows and files are searched as in `execute`. New rows are computed, too, so that rows that
+        the table refuses are refused now, unless ``check_new_rows`` is false.
 
-        Raises what `execute` raises before it writes.
+        Raises the errors of `execute` that occur before it writes.
         """
         with self._started() as (command, rows):
             return dry_run_statement(
@@ -199,9 +199,9 @@ class PreparedChange:
 
         The columns are the table's, ``_change_type`` (``insert``, ``update_preimage``,
         ``update_postimage``, ``delete``) and ``_clause``, the number of the clause, from 1. An
-        updated row has two lines. The driver holds the rows: mind the limit.
+        updated row has two lines. The driver holds the rows, so keep the limit small.
 
-        Raises what `execute` raises before it writes.
+        Raises the errors of `execute` that occur before it writes.
         """
         with self._started() as (command, rows):
             return preview_statement(command, self.spec, rows, limit=limit)

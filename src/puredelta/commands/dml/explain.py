@@ -25,10 +25,10 @@ from puredelta.spark.write.writer import check_rows
 
 
 class ExplainMode(Enum):
-    """How much is read for an explanation."""
+    """The amount of data read for an explanation."""
 
     PLAN = "plan"
-    """The log alone: no Spark job."""
+    """Only the log: no Spark job."""
     SOURCE = "source"
     """The source is evaluated once, so that its keys skip files."""
 
@@ -36,10 +36,10 @@ class ExplainMode(Enum):
 def explain_statement(
     command: Command, spec: StatementSpec, rows: InputRows, mode: ExplainMode = ExplainMode.PLAN
 ) -> Report:
-    """Return what a statement will do, and why, as far as no row of the table has to be read.
+    """Return the plan of a statement with its reasons, as far as they need no row of the table.
 
     Runs no Spark job, but `ExplainMode.SOURCE` evaluates the source. (A DELETE of whole files on
-    Spark Connect runs one.) Nothing is written that stays.
+    Spark Connect runs one.) Nothing that is written is kept.
     """
     evaluates, done_before = mode is ExplainMode.SOURCE, command.already_committed()
     with (
@@ -57,12 +57,12 @@ def dry_run_statement(
     since: int | None = None,
     check_new_rows: bool = True,
 ) -> Report:
-    """Return what a statement would do, with the counts that its execution would have.
+    """Return the plan of a statement, with the counts of its execution.
 
-    Runs what an execution runs up to its decision, one Spark job more where conditions of INSERT
-    clauses have to be counted, and with ``check_new_rows`` one that computes the new rows and
-    drops them: what the table refuses is refused here. Nothing is written that stays.
-    Commits of others since version ``since`` are looked at, or since the statement began.
+    Runs stages 1 to 6, plus one job to count conditional inserts and, with ``check_new_rows``, one
+    that computes the new rows and drops them, so that rows that the table refuses are refused here.
+    Nothing that is written is kept. Commits of other writers are checked from version ``since`` on,
+    by default from the start of the statement.
     """
     done_before = command.already_committed()
     with (
@@ -89,7 +89,7 @@ def dry_run_statement(
 
 
 def _check(trial: Trial, decision: Decision) -> None:
-    """Compute the new rows as the write would, and drop them. Runs one Spark job."""
+    """Compute the new rows like the write, and drop them. Runs one Spark job."""
     context = trial.context
     rows = frame_of_new_rows(context, trial.plan, decision)
     if context.statement.has_subqueries:

@@ -1,8 +1,8 @@
 """``operationMetrics`` of every statement, under the names that delta-spark writes (M-160).
 
-Row counts mean what they mean there. File counts are those of this implementation, where a
-file that stays under another deletion vector was neither added nor removed; but an UPDATE
-counts it among the removed ones, as delta-spark does.
+Row counts have delta-spark's meaning. File counts are those of this implementation: a file that
+only gets another deletion vector is neither added nor removed; but an UPDATE counts it as removed,
+as delta-spark does.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from puredelta.protocol.table.partitioning import Partitioning
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileCounts:
-    """How many files and bytes came and went.
+    """Numbers of files and bytes added and removed.
 
-    A file that stays with another deletion vector was neither added nor removed here.
+    A file that only gets another deletion vector counts as neither.
     """
 
     added: int = 0
@@ -33,7 +33,7 @@ class FileCounts:
     removed_bytes: int = 0
     change_files: int = 0
     vectors_added: int = 0
-    """Files that had no deletion vector and have one now."""
+    """Files that got their first deletion vector."""
     vectors_removed: int = 0
     """Removed files that had a deletion vector."""
     vectors_updated: int = 0
@@ -49,7 +49,7 @@ def count_files(
 ) -> FileCounts:
     """Count the files of a commit; ``kept`` are those that get a new deletion vector.
 
-    A path that is removed and kept changed its vector only (M-133).
+    A path that is both removed and kept only changed its vector (M-133).
     """
     staying = {add.path for add in kept}
     gone = [remove for remove in removes if remove.path not in staying]
@@ -69,7 +69,7 @@ def count_files(
 def operation_metrics(
     kind: StatementKind, rows: RowCounts, files: FileCounts, times: PhaseTimes
 ) -> Mapping[str, int]:
-    """Return the metrics of a statement, as the history holds them."""
+    """Return the metrics of a statement, as in the history."""
     match kind:
         case StatementKind.MERGE:
             return merge_metrics(rows, files, times)
@@ -89,9 +89,9 @@ def skipping_metrics(
     partitioning: Partitioning,
     actions: Sequence[Action],
 ) -> Mapping[str, int]:
-    """Return what delta-spark shows of a MERGE in the UI alone, and not in the history.
+    """Return the metrics of a MERGE that delta-spark shows in the UI, but not in the history.
 
-    Of a table without partitions none is counted.
+    For a table without partitions there are none.
     """
     removed = [action for action in actions if isinstance(action, Remove)]
     added = [action for action in actions if isinstance(action, Add)]

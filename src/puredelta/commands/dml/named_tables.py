@@ -1,7 +1,7 @@
 """Delta tables of the catalog that subqueries in the expressions of a statement name.
 
-Spark resolves an expression by itself, in several frames, and asks its catalog for the tables each
-time. Stock Spark does not know what the entry of a Delta table stands for.
+Spark resolves each expression separately, in several frames, and looks the tables up in its catalog
+each time. Stock Spark cannot read the catalog entry of a Delta table.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _Spec: TypeAlias = MergeSpec | RowSpec
 
 
 def named_tables(spark: SparkSession, spec: _Spec) -> AbstractContextManager[None]:
-    """Return a context in which these tables are known, each in its newest version.
+    """Return a context in which Spark knows these tables, each in its newest version.
 
     A statement whose expressions hold no query costs nothing.
     """

@@ -1,25 +1,23 @@
 """Stage 7: new rows and change rows for the write job, or an order to copy source rows.
 
-That is so where every clause that fires takes each column of the table from a column of the
-source of the same type, as ``UPDATE SET *`` and ``INSERT *`` do, and the table asks nothing of
-new rows: no constraint, no generated value, no row id, no change data feed.
+Workers copy source rows where each column of the table comes from a source column of the same type,
+in all clauses that fire, as with ``UPDATE SET *`` and ``INSERT *``. The table must not need more
+than the values: no constraint, no generated value, no row id, no change data feed. In all other
+cases, or where workers fail, Spark computes a frame. The frame is made only when it is needed, so
+that its analysis overlaps with the copy of touched files.
 
-A column that a clause leaves out is computed once all others are known: a generated column
+A column that a clause leaves out is computed after all others: a generated column
 from its expression (M-101). So expressions see the new values, and names resolve as they do
-over the table itself. They read values as a user gave them, unless another clause gives the
-generated column itself: then it is judged in every row, by values as the table stores them.
+over the table itself. They read values as the user gave them, unless another clause assigns the
+generated column itself: then it is checked in every row, with values as the table stores them.
 
-Positions are settled, so no condition of a MATCHED clause is evaluated again: a row is
+Positions are final, so no condition of a MATCHED clause is evaluated again: a row is
 marked with the clause that fires for it.
 
 For the change data feed every new row is made once and then doubled, so that the row in
 the table and its post-image hold the same values even if an assignment is ``rand()``.
-Pre-images and deleted rows come from one more scan of the files they lie in, by position:
+Pre-images and deleted rows come from one more scan of their files, by position:
 a row that several source rows delete is one row there (M-128).
-
-Where new rows are rows of the source as they are, workers can copy them. Otherwise, or where
-workers turn out to be unable to, Spark computes a frame. The frame is made when it is needed:
-its analysis then runs beside the copy of touched files.
 """
 
 from __future__ import annotations
@@ -75,9 +73,7 @@ _PARTITION_TYPES = INTEGRAL | {BOOLEAN, DATE, STRING}
 
 
 def copied_rows(context: StatementContext, decision: Decision) -> SourceCopy | None:
-    """Return the rows of the source that are written as they are; ``None`` if Spark has to
-    make new rows.
-    """
+    """Return the source rows that are written unchanged; ``None`` if Spark has to make new rows."""
     source, statement, row_plan = context.source, context.statement, decision.rows
     staged = source.staged
     if context.settings.writer.codec is None or is_connect(context.spark):
@@ -105,7 +101,7 @@ def copied_rows(context: StatementContext, decision: Decision) -> SourceCopy | N
 
 
 def _rows(positions: RowPositions, row_plan: RowPlan) -> tuple[RowsByFile, bool]:
-    """Return the source rows to write; where there are inserts, those that are not."""
+    """Return the source rows to write; with inserts, the rows that are not written."""
     updated = united(*(fired.source or {} for fired in row_plan.from_source))
     if not row_plan.inserts:
         return updated, True
@@ -117,7 +113,7 @@ def _rows(positions: RowPositions, row_plan: RowPlan) -> tuple[RowsByFile, bool]
 
 
 def _columns(statement: ResolvedStatement, row_plan: RowPlan) -> dict[str, str] | None:
-    """Return the source column of each of the table's, if all clauses that fire agree on it."""
+    """Return the source column of each table column, if all clauses that fire agree on it."""
     every: list[Mapping[str, Column]] = [fired.action.values for fired in row_plan.from_source]
     if row_plan.inserts:
         first = statement.not_matched[0]
@@ -133,7 +129,7 @@ def _columns(statement: ResolvedStatement, row_plan: RowPlan) -> dict[str, str] 
 
 
 def plain_columns(values: Mapping[str, Column], staged: Mapping[int, str]) -> dict[str, str] | None:
-    """Return the source column that each value is, ``None`` if one is anything else.
+    """Return the source column of each value, ``None`` if one is any other expression.
 
     ``staged`` names source columns by the identity of their Columns: a cast makes another one.
     """
@@ -143,9 +139,9 @@ def plain_columns(values: Mapping[str, Column], staged: Mapping[int, str]) -> di
 
 
 def stored_types(config: TableConfig) -> dict[str, pa.DataType] | None:
-    """Return how each column of the table is stored, ``None`` if rows need more than storing.
+    """Return the storage type of each table column, ``None`` if rows need more than storing.
 
-    Columns of partitions come last, as if they were stored, in their own order.
+    Partition columns come last, as if they were stored, in their own order.
     """
     asks = (
         config.check_constraints
@@ -182,8 +178,8 @@ def rows_with_values(
 ) -> DataFrame:
     """Give every row the values of its clause: the table's columns, then `CLAUSE`, `helpers`.
 
-    ``frame`` has the number of the clause in `CLAUSE`; ``actions`` has by number the values
-    of every column but the generated ones that are to be computed; ``unjudged`` are those that
+    ``frame`` has the number of the clause in `CLAUSE`; ``actions`` maps that number to the values
+    of every column except generated ones that are to be computed; ``unjudged`` are columns that
     are computed in every row of the statement. Runs nothing.
     """
     computed = {
@@ -211,8 +207,8 @@ def _value(
 ) -> Column:
     """Return the value of the clause that fires; NULL where it leaves the column out.
 
-    ``fires`` tells it for every clause but the last. A value that is the same for all of
-    them, as that of ``*`` is, needs no choice.
+    ``fires`` has the condition of every clause but the last. A value shared by all of them, such
+    as that of ``*``, needs no choice.
     """
     numbers = [number for number, values in actions.items() if name in values]
     if not numbers:
@@ -238,10 +234,10 @@ def identity_values(config: TableConfig, source: StagedSource) -> Mapping[str, C
 def with_generated_identities(
     statement: ResolvedStatement, source: StagedSource, written: Iterable[Add], *, num_inserted: int
 ) -> TableConfig:
-    """Return the table after rows were inserted: high water marks moved (M-103).
+    """Return the table after the insert, with higher high water marks (M-103).
 
-    A mark is the furthest value in the new files, as far as they tell, but never beyond
-    what was given out: values of the user's own do not move it.
+    A mark becomes the furthest value in the new files, as far as it is known, but never exceeds
+    the values that were generated: the user's own values do not change it.
     """
     generated = [
         identity
@@ -262,7 +258,7 @@ def with_generated_identities(
 
 
 def _furthest(identity: Identity, column: str, files: Iterable[Add]) -> int | None:
-    """Return the furthest value in the files; ``None`` if one of them does not tell."""
+    """Return the furthest value in the files; ``None`` if it is unknown for one of them."""
     key = "maxValues" if identity.step > 0 else "minValues"
     furthest: int | None = None
     for file in files:
@@ -281,10 +277,10 @@ FIRST_INSERT = 1 << 20
 
 
 def frame_of_new_rows(context: StatementContext, plan: SearchPlan, decision: Decision) -> DataFrame:
-    """Return what is to be written with exactly the table's columns. Some row is, or may be.
+    """Return the rows to write, with exactly the table's columns. Some row may exist.
 
     Where changes are recorded, `CHANGE` is one more column: NULL in rows of the table, else
-    the row is one of the feed. Where rows keep their ids, `ROW_ID` is: NULL in new rows.
+    the row belongs to the feed. Where rows keep their ids, `ROW_ID` is: NULL in new rows.
     Runs nothing. Expressions of clauses that do not fire are never evaluated.
     """
     parts = _new_parts(context, plan, decision)
@@ -311,9 +307,9 @@ def _new_parts(context: StatementContext, plan: SearchPlan, decision: Decision) 
 
 
 def _doubled(rows: DataFrame) -> DataFrame:
-    """Return every row twice: for the table, and as a change of the kind `CLAUSE` tells.
+    """Return every row twice: for the table, and as a change of the kind in `CLAUSE`.
 
-    A generator stands above the values, so Spark cannot evaluate them once for each.
+    A generator is placed above the values, so Spark cannot evaluate them once for each.
     """
     kind = F.when(F.col(CLAUSE) >= FIRST_INSERT, F.lit(ChangeType.INSERT.value)).otherwise(
         F.lit(ChangeType.UPDATE_POSTIMAGE.value)
@@ -364,7 +360,7 @@ def marked_source(
     inserts: Sequence[NotMatchedClause],
     columns: frozenset[str],
 ) -> tuple[DataFrame, Column]:
-    """Return the source's rows and the number of the clause that makes a new row of each.
+    """Return the source's rows with the number of the clause that makes a new row of each.
 
     INSERT clauses count from `FIRST_INSERT`; the number is NULL where no clause fires.
     """
@@ -382,7 +378,7 @@ def marked_source(
 def _from_pairs(
     context: StatementContext, plan: SearchPlan, row_plan: RowPlan, matched: Sequence[FiredUpdate]
 ) -> DataFrame:
-    """Make updated rows from old rows, joined again with the source rows they match."""
+    """Make updated rows from old rows, joined again with their matching source rows."""
     statement = context.statement
     old = _old_rows(context, plan, row_plan, matched, statement.on.target_columns)
     source = context.source_frame(
@@ -401,7 +397,7 @@ def _old_rows(
     fired: Sequence[FiredUpdate],
     columns: frozenset[str] = frozenset(),
 ) -> DataFrame:
-    """Read the rows that clauses fire for, marked by clause: ``columns`` and what values need."""
+    """Read the rows for which clauses fire, marked by clause: ``columns`` and inputs of values."""
     needed = columns.union(*(f.action.target_columns | f.action.unchanged for f in fired))
     sets = {mark_of(f.number): f.target for f in fired}
     rows = marked_rows(context, plan, sets, needed, with_row_ids=row_plan.keeps_row_ids)
@@ -416,9 +412,9 @@ def marked_rows(
     *,
     with_row_ids: bool = False,
 ) -> DataFrame:
-    """Read the rows that are in one of the sets, each with a mark per set; runs nothing.
+    """Read the rows of the sets, each with a mark per set; runs nothing.
 
-    `FILE_ORDINAL` counts the files that have such rows.
+    `FILE_ORDINAL` counts the files with such rows.
     """
     files = sorted(united(*sets.values()))
     ordinals = {file: number for number, file in enumerate(files)}
@@ -442,7 +438,7 @@ def _values(fired: Sequence[FiredUpdate]) -> dict[int, Mapping[str, Column]]:
 
 
 def marked_clause(fired: Sequence[FiredUpdate], otherwise: Column | None = None) -> Column:
-    """Return the number of the clause whose mark a row bears, NULL if it bears none."""
+    """Return the number of the clause of a row's mark, NULL for a row without a mark."""
     clause = F.lit(None).cast("int") if otherwise is None else otherwise
     for update in fired:
         clause = F.when(F.col(mark_of(update.number)), F.lit(update.number)).otherwise(clause)
@@ -463,7 +459,7 @@ def _first_insert(inserts: Sequence[NotMatchedClause]) -> Column:
 
 
 def columns_of_inserts(inserts: Sequence[NotMatchedClause]) -> frozenset[str]:
-    """Return the staged names of what INSERT clauses read."""
+    """Return the staged names of the columns that INSERT clauses read."""
     read: frozenset[str] = frozenset()
     for clause in inserts:
         action: ResolvedInsert = clause.action
@@ -480,7 +476,7 @@ def _new_rows(
     clause: Column,
     actions: Mapping[int, Mapping[str, Column]],
 ) -> DataFrame:
-    """Give every row the values of its clause, which stays as `CLAUSE`; rows without one go."""
+    """Add the values of each row's clause, and keep `CLAUSE`; drop rows without a clause."""
     chosen = frame.withColumn(CLAUSE, clause).where(F.col(CLAUSE).isNotNull())
     helpers = (ROW_ID,) if row_plan.keeps_row_ids else ()
     statement = context.statement
@@ -490,12 +486,12 @@ def _new_rows(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewRows:
-    """What is to be written beside the copies of touched files."""
+    """Rows to write beside the copies of touched files."""
 
     frame: Callable[[], DataFrame] | None = field(default=None, repr=False)
     """Makes the frame; ``None`` if nothing is to be written."""
     copy: SourceCopy | None = None
-    """The same rows as rows of the source, if they are."""
+    """The same rows as rows of the source, if they are unchanged source rows."""
 
     def describe(self) -> str:
         """Return one line for the log."""
@@ -505,7 +501,7 @@ class NewRows:
 
 
 def new_rows(context: StatementContext, plan: SearchPlan, decision: Decision) -> NewRows:
-    """Prepare the rows that were decided on; runs nothing."""
+    """Prepare the rows of the decision; runs nothing."""
     if decision.rows.is_empty:
         return NewRows()
     return NewRows(

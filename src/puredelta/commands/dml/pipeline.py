@@ -1,7 +1,7 @@
-"""MERGE, UPDATE, DELETE and ``replaceWhere``: ten stages from what was asked to the commit.
+"""The ten stages of MERGE, UPDATE, DELETE and ``replaceWhere``, from the statement to its commit.
 
 Every stage is a function from frozen values to a frozen value, in the module of its name.
-Whatever fails, the table is as before and the files that were written are removed.
+After any failure the table is unchanged and the written files are removed.
 """
 
 from __future__ import annotations

@@ -15,27 +15,28 @@ from puredelta.spark.session.row_bitmap import RowBitmap, count_rows
 from puredelta.worker.lookup.conditions import NO_CLAUSE
 
 SOURCE_SETS = 1 << 20
-"""Added to the number of a clause where a record names the source row of a pair."""
+"""Offset of the clause number in records that name the source row of a pair."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RowPositions:
-    """The rows a statement acts on. Target files count by candidate, staged files as staged."""
+    """The rows that a statement acts on, by number of the candidate file or the staged file."""
 
     matched: tuple[RowsByFile, ...] = ()
-    """Per MATCHED clause: the target rows it fires for."""
+    """Target rows per MATCHED clause."""
     by_source: tuple[RowsByFile, ...] = ()
-    """The same per NOT MATCHED BY SOURCE clause."""
+    """Target rows per NOT MATCHED BY SOURCE clause."""
     matched_source: RowsByFile = field(default_factory=dict)
     """Staged rows with a match, where the plan asked for them."""
     source_of: tuple[RowsByFile, ...] | None = None
-    """Per MATCHED clause: the staged rows it fires with; ``None`` where they are not known or
-    some staged row updates several target rows (M-74)."""
+    """Staged rows per MATCHED clause; ``None`` where they are not known or some staged row updates
+    several target rows (M-74).
+    """
     fallback: str | None = None
-    """Why Spark joined, where its Python workers were to look keys up."""
+    """The reason why Spark joined, where Python workers had been asked to look keys up."""
 
     def touched(self) -> dict[int, RowBitmap]:
-        """Return the rows that leave their files, by candidate file."""
+        """Return the rows that are removed from their files, by candidate file."""
         return united(*self.matched, *self.by_source)
 
     def describe(self) -> str:
@@ -45,7 +46,7 @@ class RowPositions:
 
 
 def united(*sets: RowsByFile) -> dict[int, RowBitmap]:
-    """Return the rows of any of the sets, by file."""
+    """Return the union of the sets, by file."""
     result: dict[int, RowBitmap] = {}
     for rows in sets:
         for file, bitmap in rows.items():
@@ -65,7 +66,7 @@ def no_positions(statement: ResolvedStatement, num_source_rows: int) -> RowPosit
 def positions_of(
     words: CountedWords, statement: ResolvedStatement, *, finds_source_rows: bool
 ) -> RowPositions:
-    """Sort what was counted by clause: target rows, and source rows where they are asked for."""
+    """Group the counted rows by clause: target rows, and source rows where requested."""
     first_by_source = len(statement.matched)
     by_source = range(first_by_source, first_by_source + len(statement.not_matched_by_source))
     return RowPositions(

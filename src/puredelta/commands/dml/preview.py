@@ -1,7 +1,7 @@
 """Preview of a statement: changed rows before and after, by clause.
 
-The rows are made as those of the change data feed are, but every new row of an UPDATE is made of
-the old one, so that both have the position that brings them together.
+Rows are made like those of the change data feed, except that every new row of an UPDATE is made
+from the old row, so that both have the position that pairs them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from puredelta.spark.write.writer import stored_rows
 
 
 def fair_shares(counts: Sequence[int], limit: int) -> tuple[int, ...]:
-    """Return how many of each to take: as many of all as possible, ``limit`` together.
+    """Return the number to take of each: as many of all as possible, ``limit`` together.
 
     >>> fair_shares([1, 100, 100], 21), fair_shares([2, 3], 20), fair_shares([5, 5], 1)
     ((1, 10, 10), (2, 3), (1, 0))
@@ -86,7 +86,7 @@ _RANK = "__puredelta_rank"
 
 
 def union_of(parts: Sequence[DataFrame], config: TableConfig) -> DataFrame:
-    """Put rows together; text of ``char(n)`` is filled up, as it is wherever it is read.
+    """Return the union of the frames; ``char(n)`` text is padded, as in every read.
 
     Values of type VOID become text: Spark cannot plan a union of structs that hold them.
     """
@@ -107,8 +107,8 @@ def union_of(parts: Sequence[DataFrame], config: TableConfig) -> DataFrame:
 
 
 def held(rows: DataFrame, schema: T.StructType) -> DataFrame:
-    """Compute the rows of `union_of` and keep them with the driver, both sides of an update
-    together; ``schema`` is that of the table and of the columns that say what changed.
+    """Compute the rows of `union_of` and keep them on the driver, both sides of an update
+    together; ``schema`` is that of the table and of the columns that describe the change.
     """
     rank = F.lit(len(_KINDS_IN_ORDER))
     for number, kind in enumerate(_KINDS_IN_ORDER):
@@ -126,7 +126,7 @@ def held(rows: DataFrame, schema: T.StructType) -> DataFrame:
 
 
 def _holds_void(kind: T.DataType) -> bool:
-    """Whether VOID is in a value, in structs at most: arrays and maps of it cannot be stored."""
+    """Tell whether VOID is in a value or its structs; arrays and maps of VOID cannot be stored."""
     if isinstance(kind, T.StructType):
         return any(_holds_void(field.dataType) for field in kind.fields)
     return isinstance(kind, T.NullType)
@@ -141,7 +141,7 @@ def _void_as_text(kind: T.DataType) -> T.DataType:
 
 
 def _with_void(values: pa.Array, kind: T.DataType) -> pa.Array:
-    """Undo `_void_as_text`: text where VOID belongs is NULL, always."""
+    """Undo `_void_as_text`: text in the place of VOID is NULL, always."""
     if isinstance(kind, T.NullType):
         return pa.nulls(len(values))
     if not (isinstance(kind, T.StructType) and _holds_void(kind)):
@@ -161,12 +161,12 @@ def preview_statement(
     """Return up to ``limit`` changed rows: an updated row as it is, and as it would be.
 
     The columns are the table's, then ``_change_type`` (``insert``, ``update_preimage``,
-    ``update_postimage``, ``delete``) and ``_clause``, the number of the clause, from 1. Where there
-    are more rows every clause shows some. The rows are held by the driver.
+    ``update_postimage``, ``delete``) and ``_clause``, the number of the clause, from 1. If there
+    are more rows, every clause shows some. The driver holds the rows.
 
     Raises:
         InvalidRequestError: the limit is no positive number, or a column has one of these names.
-        DeltaError: what the execution would raise before it writes.
+        DeltaError: an error of the execution that occurs before it writes.
     """
     _require_valid(limit)
     with tried_statement(command, spec, rows, evaluates=True) as trial:
@@ -196,14 +196,14 @@ def _require_valid(limit: object) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Preview:
-    """One statement whose rows are shown."""
+    """The preview of one statement."""
 
     trial: Trial
     decision: Decision
     limit: int
 
     def frame(self) -> DataFrame:
-        """Compute the rows and hold them."""
+        """Compute the rows and keep them on the driver."""
         context = self.trial.context
         schema = to_spark(context.statement.schema)
         fields = [
@@ -249,7 +249,7 @@ class _Preview:
         clauses: Sequence[MatchedClause | NotMatchedBySourceClause],
         some: Mapping[int, RowsByFile],
     ) -> Iterator[DataFrame]:
-        """Read the old rows once, and make the new ones of them."""
+        """Read the old rows once, and make the new ones from them."""
         context, plan = self.trial.context, self.trial.plan
         num_matched = len(context.statement.matched)
         fired = []
@@ -359,7 +359,7 @@ class _Preview:
         )
 
     def _number(self, number: int) -> int:
-        """Return a clause's number for people; ``number`` counts MATCHED, then BY SOURCE ones."""
+        """Return a clause's number in the statement; ``number`` counts MATCHED, then BY SOURCE."""
         num_matched = len(self.trial.context.statement.matched)
         kind = ClauseKind.MATCHED if number < num_matched else ClauseKind.BY_SOURCE
         place = number if number < num_matched else number - num_matched
@@ -372,7 +372,7 @@ def _any_mark(fired: Sequence[FiredUpdate]) -> Column:
 
 
 def _labelled(rows: DataFrame, kind: ChangeType, numbers: Mapping[int, int]) -> DataFrame:
-    """Name the kind of change, and give clauses the numbers that people know."""
+    """Add the kind of change and the clauses' numbers in the statement."""
     clause = F.lit(None).cast("int")
     for number, stated in numbers.items():
         clause = F.when(F.col(CLAUSE) == number, F.lit(stated)).otherwise(clause)

@@ -1,12 +1,11 @@
 """Stage 4: files that may hold rows of the statement, and the rule that skipped each other file.
 
-A lookup is possible where ON asks for equality of plain columns, and whatever else decides is
-something that Arrow decides as Spark does. It is worth it as long as every task can hold the
-source's keys.
+A lookup of keys needs an ON condition with equality of plain columns; Arrow must decide all other
+conditions as Spark does. It is worth its cost as long as every task can hold the source's keys.
 
-That is so where the condition is missing or asks nothing but partition columns. No data
-file is read then, and no change files are written: readers of the change data feed take the
-rows of removed files.
+A DELETE without a condition, or with one on partition columns alone, removes whole files. No data
+file is read then, and no change files are written: readers of the change data feed take the rows
+of removed files.
 """
 
 from __future__ import annotations
@@ -64,19 +63,19 @@ from puredelta.worker.lookup.lookup_read import is_text
 from puredelta.worker.lookup.lookup_request import KeyColumn
 
 _ROW_BYTES = 64
-"""Of a source row in a task: its key, its place, and what sorting them needs for a moment."""
+"""Bytes of a source row in a task: its key, its position, and the memory of sorting them."""
 _VALUE_BYTES = 16
 _LISTED_BYTES = 64
-"""Of a text in a key: its place in Arrow's hash table, beside the text itself."""
+"""Bytes of a key's text in Arrow's hash table, beside the text itself."""
 _KEY_COPIES = 4
-"""How often a task holds the text of a key at a time: as it was read, in the hash table, which
-grows by doubling, and among the values that differ."""
+"""Copies of a key's text in a task at one time: the text as read, two in the hash table, which
+grows by doubling, and one among the distinct values."""
 _READ_COPIES = 2
-"""How often it holds a text that conditions read: for a moment also as it was read."""
+"""Copies of a text that conditions read: a second one exists while it is read."""
 _GUESSED_TEXT_BYTES = 64
-"""Of a text of a source that nobody has looked at."""
+"""Estimated bytes of a text in a source that has not been read."""
 _READ_TEXT_MAX = 1 << 30
-"""Of a column that conditions read, in a part: it is one array, whose offsets have 32 bits."""
+"""Bytes of a text column for conditions in one part: one array, with offsets of 32 bits."""
 
 
 def plan_lookup(
@@ -87,13 +86,13 @@ def plan_lookup(
     *,
     texts: SourceTexts | None = None,
 ) -> KeyLookup | None:
-    """Return how to look the statement's keys up, ``None`` if Spark has to join.
+    """Return the plan of a key lookup, ``None`` if Spark has to join.
 
     ``names`` are those of source columns inside the source's files, whose ``texts`` are measured
     if they decide.
     """
     pairs, config = statement.on.parts.pairs, statement.config
-    # Files have columns under the names and types of the table as it was.
+    # Files have columns under the names and types of the table before the statement.
     renamed = statement.schema_evolves or config.column_mapping is ColumnMappingMode.ID
     if renamed or not pairs or not num_source_rows:
         return None
@@ -112,7 +111,7 @@ def plan_lookup(
         conditions = _residual_conditions(statement, names)
         if conditions is None:
             return None
-    # Which rows are unmatched in all parts is known at the end only.
+    # The rows unmatched in all parts are known at the end only.
     parts_max = 1 if statement.not_matched_by_source else memory.parts_max
     held = HeldSource.of(
         num_source_rows,
@@ -135,15 +134,15 @@ def plan_lookup(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldSource:
-    """What a task holds of a source."""
+    """The memory of a task for a source."""
 
     num_rows: int
     num_values: int
     """Of a row."""
     key_texts: tuple[str, ...]
-    """Columns of the key that are texts, by their names inside the source's files."""
+    """Text columns of the key, by their names inside the source's files."""
     read_texts: tuple[str, ...]
-    """Those that conditions read."""
+    """Text columns that conditions read."""
     texts: SourceTexts | None
 
     @classmethod
@@ -165,9 +164,9 @@ class HeldSource:
         )
 
     def in_parts(self, task_max: int, parts_max: int) -> tuple[int, int] | None:
-        """Return the least number of parts of which a task can hold each, and the bytes of one.
+        """Return the least number of parts that each fit into a task, and the bytes of one.
 
-        ``None``: none is small enough. Long texts may be close together, so the largest part
+        ``None`` if no part is small enough. Long texts may be close together, so the largest part
         decides.
         """
         whole = self.task_bytes(1, task_max * parts_max)
@@ -179,7 +178,7 @@ class HeldSource:
         return None
 
     def task_bytes(self, parts: int, bytes_max: int) -> int:
-        """Return what a task holds of the largest part; more than ``bytes_max`` is not counted."""
+        """Return a task's bytes for the largest part; counting stops above ``bytes_max``."""
         row_bytes = _ROW_BYTES + self.num_values * _VALUE_BYTES
         row_bytes += len(self.key_texts) * (_LISTED_BYTES - _VALUE_BYTES)
         # A column may be compared with several of the table: each of them lists its values.
@@ -202,7 +201,7 @@ class HeldSource:
 
 
 def _has_one_clause(statement: ResolvedStatement) -> bool:
-    """Tell whether all pairs of equal keys are for the same clause, and nothing else is."""
+    """Tell whether all pairs of equal keys, and no other rows, are for the same clause."""
     parts = statement.on.parts
     if parts.target_only or parts.source_only or parts.other or statement.not_matched_by_source:
         return False
@@ -212,7 +211,7 @@ def _has_one_clause(statement: ResolvedStatement) -> bool:
 def _residual_conditions(
     statement: ResolvedStatement, names: ColumnNames
 ) -> ResidualConditions | None:
-    """Translate what decides besides keys; ``None`` if Arrow might decide otherwise."""
+    """Translate the conditions beside keys; ``None`` if Arrow might decide differently."""
     parts = statement.on.parts
     translation = Translation(inexact=_inexact_columns(statement.config))
     on = translation.call(And((*parts.target_only, *parts.source_only, *parts.other)))
@@ -245,10 +244,10 @@ def _conditions(
 
 
 def _inexact_columns(config: TableConfig) -> frozenset[str]:
-    """Return columns whose values are not what is stored, or are text that is read otherwise.
+    """Return columns whose values differ from the stored ones, or are text with another reading.
 
-    Timestamps of partitions are text in some zone, floats text of which Spark takes the nearest
-    float and Python the nearest double.
+    Partition values are text: a timestamp in some time zone, or a float, which Spark parses to the
+    nearest float and Python to the nearest double.
     """
     as_text = {
         field.name
@@ -259,7 +258,7 @@ def _inexact_columns(config: TableConfig) -> frozenset[str]:
 
 
 def _is_plain(pair: EquiPair, config: TableConfig) -> bool:
-    """Tell whether equal values are equal bytes, stored as they are read."""
+    """Tell whether equal values have equal bytes, stored as they are read."""
     target, source = pair.target, pair.source
     if len(target.path) > 1 or len(source.path) > 1 or target.path[0] in config.padded_columns:
         return False
@@ -296,9 +295,9 @@ def matching_files(
 
 
 def prune(context: StatementContext) -> SearchPlan:
-    """Choose the files to search, and how; waits for the statistics that are being parsed.
+    """Choose the files to search, and the kind of search; waits for the parsing of statistics.
 
-    Runs nothing, but a DELETE of whole files on Spark Connect runs one job.
+    Runs nothing, except for a DELETE of whole files on Spark Connect, which runs one job.
     """
     statement, settings, source = context.statement, context.settings, context.source
     if statement.kind is StatementKind.DELETE:

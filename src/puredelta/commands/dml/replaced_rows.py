@@ -1,7 +1,7 @@
-"""What a partial overwrite takes the place of: rows of a condition, or whole partitions.
+"""Rows that a partial overwrite replaces: those of a condition, or whole partitions.
 
-``replaceWhere`` names the rows, and the new rows must satisfy it, too. A dynamic overwrite
-replaces every partition it has a row for. All else in the table stays.
+``replaceWhere`` selects the rows, and the new rows must satisfy it, too. A dynamic overwrite
+replaces every partition for which it has a row. All other rows stay.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from puredelta.spark.values.row_errors import row_error
 
 _ZONED = PrimitiveType("timestamp")
 _GIVEN = "__puredelta_given_"
-"""Before the number of a value as it is given, beside the same value as it will be read."""
+"""Prefix of the column with a value as given, beside the same value as readers will see it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,22 +61,22 @@ class ReplacedRows:
 
     @property
     def condition(self) -> ResolvedCondition:
-        """Which rows."""
+        """The condition of the rows."""
         (clause,) = self.statement.not_matched_by_source
         assert clause.condition is not None  # noqa: S101 - `resolve_replaced` gave it one
         return clause.condition
 
     @property
     def predicate(self) -> Predicate:
-        """The same for pruning and for the rules of conflicts."""
+        """The same condition for pruning and for conflict rules."""
         return by_source_predicate(self.statement.not_matched_by_source)
 
     def goes_by_file(self, config: TableConfig) -> bool:
-        """Tell whether partition columns decide, so that files go as a whole."""
+        """Tell whether partition columns decide, so that whole files are removed."""
         return decides_by_file(self.condition, config)
 
     def files(self, spark: SparkSession, snapshot: Snapshot) -> FileTable:
-        """Return the files that go, where they go as a whole."""
+        """Return the removed files, where whole files are removed."""
         return matching_files(spark, snapshot, self.statement)
 
 
@@ -95,7 +95,7 @@ def resolve_replaced(spark: SparkSession, where: str, config: TableConfig) -> Re
 def only_where(rows: DataFrame, where: str, config: TableConfig) -> DataFrame:
     """Return the rows, each of which raises an error where the condition is not true of it.
 
-    The rows have the table's columns. They are judged as the table will show them, and returned as
+    The rows have the table's columns. They are judged as readers will see them, and returned as
     they are given. The check is one more expression of the job that writes them. The error is
     DELTA_REPLACE_WHERE_MISMATCH.
     """
@@ -126,10 +126,10 @@ def only_where(rows: DataFrame, where: str, config: TableConfig) -> DataFrame:
 
 
 def _as_read(rows: DataFrame, config: TableConfig) -> dict[str, Column]:
-    """Return the columns of rows that a reader of the table will see otherwise than they are given.
+    """Return the columns whose given values differ from those that readers of the table will see.
 
-    An empty text or binary of a partition is NULL (M-108). A ``char(n)`` is filled up, and known to
-    be char, so that Spark fills literals up, too, that a condition compares with it.
+    An empty text or binary of a partition is NULL (M-108). A ``char(n)`` is padded, and typed as
+    char, so that Spark pads literals that a condition compares with it, too.
     """
     kinds = {field.name: field.dataType for field in to_spark(config.schema).fields}
     described, limited = config.char_varchar_columns, read_limits(rows.sparkSession, config)
@@ -150,7 +150,7 @@ def _as_read(rows: DataFrame, config: TableConfig) -> dict[str, Column]:
 def partitions_of(
     adds: Iterable[Add], files: FileTable, config: TableConfig, *, time_zone: str | None = None
 ) -> FileTable:
-    """Return the files that are in a partition of any of ``adds``, however it is spelled.
+    """Return the files that are in a partition of any of ``adds``, in any spelling of its values.
 
     ``time_zone`` is the session's, see `Partitioning.of`.
     """
@@ -161,10 +161,10 @@ def partitions_of(
 
 
 def partition_predicate(adds: Iterable[Add], config: TableConfig) -> Predicate | None:
-    """Return what is true of every row in a partition of ``adds``; None if it cannot be said."""
+    """Return a predicate for all rows in the partitions of ``adds``; None if there is none."""
     columns, fields = config.physical_partition_columns, config.partition_schema.fields
     if any(field.type == _ZONED for field in fields):
-        return None  # the text of a value does not say its zone
+        return None  # the text of a value does not contain its zone
     keys = {tuple(add.partition_values.get(column) for column in columns) for add in adds}
     try:
         return Or(

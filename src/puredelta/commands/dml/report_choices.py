@@ -36,7 +36,7 @@ _STRATEGY_REASONS = {
 
 
 def selected_files(context: StatementContext, plan: SearchPlan) -> SelectedFiles:
-    """Return what each rule left of the files."""
+    """Return the files left by each rule."""
     files = context.snapshot.files
     left, left_bytes = plan.num_files, files.total_size_bytes
     total_bytes = left_bytes
@@ -71,7 +71,7 @@ def choices(
     positions: RowPositions | None = None,
     written: WrittenFiles | None = None,
 ) -> tuple[Choice, ...]:
-    """Return how source, target and new rows are read and written, as far as that is known."""
+    """Return the known choices for reading source and target and for writing new rows."""
     made = [
         _source_choice(context),
         _search_choice(context, plan, positions),
@@ -152,7 +152,7 @@ def _file_choice(
 def expected_jobs(
     context: StatementContext, plan: SearchPlan, decision: Decision | None = None
 ) -> tuple[JobCount, ...]:
-    """Return how many Spark jobs the stages are expected to start."""
+    """Return the expected number of Spark jobs of each stage."""
     searches = plan.search not in (Search.NOTHING, Search.WHOLE_FILES)
     return (
         _source_jobs(context),
@@ -191,7 +191,7 @@ def _write_jobs(context: StatementContext, plan: SearchPlan, decision: Decision 
 
 
 def planning_notes(context: StatementContext, plan: SearchPlan) -> tuple[str, ...]:
-    """Return what a plan cannot tell, and what would."""
+    """Return the facts that a plan cannot know, with the way to learn each."""
     notes = []
     if not context.source.is_known:
         notes.append(
@@ -230,7 +230,7 @@ _PROPERTIES = {
 
 
 def deciding_settings(context: StatementContext) -> tuple[SettingValue, ...]:
-    """Return them with their values and where these come from."""
+    """Return the deciding settings with their values and sources."""
     return (*_of_session(context), *_of_table(context))
 
 

@@ -39,7 +39,7 @@ from puredelta.spark.session.row_bitmap import count_rows
 
 
 class ClauseKind(Enum):
-    """When a clause is tried."""
+    """The pairs of rows for which a clause is tried."""
 
     MATCHED = "WHEN MATCHED"
     NOT_MATCHED = "WHEN NOT MATCHED"
@@ -48,7 +48,7 @@ class ClauseKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatedClause:
-    """A clause: its number for people, and its place among those of its kind."""
+    """A clause with its number in the statement, and its index among those of its kind."""
 
     number: int
     kind: ClauseKind
@@ -58,7 +58,7 @@ class StatedClause:
 
 
 def statement_name(spec: StatementSpec) -> str:
-    """Return what a report calls the statement."""
+    """Return the statement's name in a report."""
     match spec:
         case MergeSpec():
             return "MERGE"
@@ -153,7 +153,7 @@ def clause_reports(
     inserts: Sequence[int | None] = (),
     whole_files: int | None = None,
 ) -> tuple[ClauseReport, ...]:
-    """Return the clauses with the rows they fire for, as far as these are known.
+    """Return the clauses with their numbers of rows, as far as these are known.
 
     ``inserts`` has a count for each NOT MATCHED clause; ``whole_files`` is that of a DELETE of
     whole files, which has no positions.
@@ -177,7 +177,7 @@ def clause_reports(
 
 
 def fired_rows(statement: ResolvedStatement, positions: RowPositions, *, deletes: bool) -> int:
-    """Return how many target rows clauses delete, or update."""
+    """Return the number of target rows that clauses delete, or update."""
     clauses: list[MatchedClause | NotMatchedBySourceClause]
     clauses = [*statement.matched, *statement.not_matched_by_source]
     sets = (*positions.matched, *positions.by_source)

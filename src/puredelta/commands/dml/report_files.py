@@ -1,4 +1,4 @@
-"""Touched files of a statement, and commits of other writers beside it. Pure."""
+"""Touched files of a statement, and concurrent commits of other writers. Pure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from puredelta.spark.session.row_bitmap import count_rows
 
 
 def file_totals(decision: Decision, *, counted: FileCounts | None = None) -> FileTotals:
-    """Return the sums; ``counted`` is what was written, where it was."""
+    """Return the sums; ``counted`` has the counts of the write, if there was one."""
     plan = decision.files
     return FileTotals(
         rewritten=len(plan.rewritten),
@@ -51,7 +51,7 @@ def _size(adds: Iterable[Add]) -> int:
 
 
 def file_decisions(decision: Decision) -> tuple[tuple[FileDecision, ...], int]:
-    """Return the first decisions, and how many are left out."""
+    """Return the first decisions, and the number of those left out."""
     plan = decision.files
     total = len(plan.rewritten) + len(plan.marked) + len(plan.dropped)
     found: list[FileDecision] = []
@@ -94,7 +94,7 @@ def _decided(order: RewriteOrder, action: FileAction, reason: str) -> FileDecisi
 
 
 def count_copied(context: StatementContext, decision: Decision) -> int:
-    """Return how many rows the copies will hold; reads footers where statistics lack the count."""
+    """Return the number of rows in the copies; reads footers where statistics lack the count."""
     orders = decision.files.rewritten
     known = [physical_rows(order.add) for order in orders]
     unknown = [order.add for order, rows in zip(orders, known, strict=True) if rows is None]
@@ -111,7 +111,7 @@ def count_copied(context: StatementContext, decision: Decision) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriedCommit:
-    """What a statement would commit, as far as the rules of conflicts look at it."""
+    """The future commit of a statement, as far as conflict rules need it."""
 
     plan: SearchPlan
     removes: tuple[Remove, ...]
@@ -121,10 +121,11 @@ class TriedCommit:
 def foreign_commits(
     command: Command, tried: TriedCommit, *, since: int
 ) -> tuple[ForeignCommit, ...]:
-    """Return the commits after version ``since``, each with the conflict it would have been.
+    """Return the commits after version ``since``, each with its possible conflict.
 
-    That is: had the statement read version ``since``. Where deletion vectors let writers share a
-    file, rows of the same file are not compared: the conflict may be none. Reads the log alone.
+    The conflict is that of a statement that had read version ``since``. Where deletion vectors let
+    writers share a file, rows of the same file are not compared, so a reported conflict may not
+    occur. Reads the log alone.
     """
     found = []
     for commit in command.log.read_commits(since):
@@ -146,7 +147,7 @@ def _conflict(command: Command, tried: TriedCommit, winner: WinningCommit) -> De
     reads = ReadSet().with_files(
         plan.read_predicate, plan.candidates, judges_rows_alone=tried.judges_rows_alone
     )
-    # What a commit took away is no candidate any more: it was one if its rows could match.
+    # A file that a commit removed is no candidate any more: it was one if its rows could match.
     removed = tuple(r for r in winner.removes if r.data_change)
     table = FileTable.of(map(_as_add, removed))
     reads = reads.with_files(
@@ -178,4 +179,4 @@ def _as_add(remove: Remove) -> Add:
 
 
 _ANY_ADD = Add(path="new", partition_values={}, size_bytes=0, modified_ms=0, data_change=True)
-"""Stands for the files of a statement that only adds some."""
+"""Stands for all files of a statement that only adds files."""

@@ -1,4 +1,4 @@
-"""Reports of a statement: planned, tried or executed."""
+"""Reports of planned, tried and executed statements."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _UNKNOWN_FILES = "How many files are added, and their size: the rows have to be 
 
 
 def planned_report(trial: Trial, *, evaluated: bool, done_before: bool) -> Report:
-    """Return what is known before a row of the table is read."""
+    """Return the facts known before a row of the table is read."""
     context, plan = trial.context, trial.plan
     notes = planning_notes(context, plan)
     return Report(
@@ -67,7 +67,7 @@ def planned_report(trial: Trial, *, evaluated: bool, done_before: bool) -> Repor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tried:
-    """What a dry run found."""
+    """The result of a dry run."""
 
     decision: Decision
     new: NewRows
@@ -76,12 +76,12 @@ class Tried:
     copied: int
     jobs_run: int | None
     since: int | None
-    """The version from which on commits of others are of interest; that of the statement."""
+    """The version after which commits of others are reported; that of the statement."""
     done_before: bool
 
 
 def dry_report(trial: Trial, tried: Tried) -> Report:
-    """Return what an execution would do; reads the commits of others from the log."""
+    """Return the future outcome of an execution; reads the commits of others from the log."""
     context, plan, decision = trial.context, trial.plan, tried.decision
     statement, whole = context.statement, _whole_files(plan)
     decisions, left_out = file_decisions(decision)
@@ -130,7 +130,7 @@ def dry_report(trial: Trial, tried: Tried) -> Report:
 def executed_report(
     spec: StatementSpec, recording: Recording, outcome: Outcome, *, jobs_run: int | None
 ) -> Report | None:
-    """Return what an execution did; ``None`` if it did not run to its end."""
+    """Return the outcome of an execution; ``None`` if it did not complete."""
     context, plan = recording.context, outcome.plan
     asked = recording.find(Stage.SPEC, Asked)
     if asked is not None and not outcome.was_executed:

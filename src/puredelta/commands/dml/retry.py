@@ -1,6 +1,6 @@
-"""Options of a call, and statements that run again after another writer's commit (X-29b).
+"""Options of a call, and second runs of a statement after another writer's commit (X-29b).
 
-What is run again are the stages that read the table, on its newest version. Names, the clock
+A second run repeats the stages that read the table, on its newest version. Names, the clock
 and the rows of the source stay those of the first run.
 """
 
@@ -31,7 +31,7 @@ _ABOUT_ROWS = (
     ConcurrentDeleteReadException,
     ConcurrentDeleteDeleteException,
 )
-"""Conflicts that end with a run on the newest version; the others change what a statement means."""
+"""Conflicts that lead to a second run; all others change the meaning of a statement."""
 _WAIT_S = 0.1
 _WAIT_S_MAX = 5.0
 
@@ -42,7 +42,7 @@ def until_committed(
     *,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Outcome:
-    """Run the stages behind the source, again after a conflict about rows, as often as allowed.
+    """Run the stages after the source, and repeat them after a conflict about rows, up to a limit.
 
     A statement whose source reads the table itself runs once: its rows are those of one version.
     So does one whose table got another definition meanwhile.
@@ -73,7 +73,7 @@ def until_committed(
 
 
 def _on_newest_version(context: StatementContext) -> StatementContext | None:
-    """Return the statement on the newest version; None if it may mean something else there."""
+    """Return the statement on the newest version; None if its meaning may have changed."""
     command = context.command.on(context.command.log.snapshot())
     if command.snapshot.config != context.snapshot.config:
         return None
@@ -93,7 +93,7 @@ def _ignore_run(_: StatementContext) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionOptions:
-    """The defaults are what every statement of a user has."""
+    """Options of an execution; the defaults are those of a user's statement."""
 
     settings: ExecutionSettings | None = None
     """``None``: those of the session."""
@@ -101,7 +101,7 @@ class ExecutionOptions:
     rewriters: Callable[[StatementContext], Rewriters] = Rewriters.of
     observe: Observer = ignore_stage
     around: Sequence[Around] = ()
-    """What goes on beside every stage: progress, spans."""
+    """Context that runs beside every stage: progress, spans."""
     on_run: Callable[[StatementContext], None] = _ignore_run
     """Gets the context of every run of stages 4 to 10."""
 

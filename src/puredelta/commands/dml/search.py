@@ -2,7 +2,7 @@
 
 One join of the staged source with the *needed* columns of the candidate files, or a lookup of
 the source's keys in the files. A row is (file, row index); rows come back as bitmaps, so
-nothing per row reaches the driver. Several source rows for one target row show as more records
+nothing per row reaches the driver. Several source rows for one target row cause more records
 than set bits, at no extra cost.
 """
 
@@ -68,12 +68,12 @@ def joined_words(context: StatementContext, plan: SearchPlan) -> CountedWords:
 
 
 def _pairs(context: StatementContext, plan: SearchPlan) -> DataFrame:
-    """Return (clause, target row, source row) of every pair, and of what NMBS clauses act on."""
+    """Return (clause, target row, source row) of every pair, and the rows of NMBS clauses."""
     statement = context.statement
     target = context.target_frame(plan.candidates, statement.target_columns)
     by_source = first_clause(statement.not_matched_by_source, start=len(statement.matched))
     if statement.not_matched_by_source and is_connect(context.spark):
-        # There a name means whichever side has it, so the source must not be in sight yet.
+        # A name resolves to whichever side has it here, so the source must not be in scope yet.
         target = target.withColumn(_BY_SOURCE, by_source)
         by_source = F.col(_BY_SOURCE)
     if plan.search is Search.TARGET_ONLY:
@@ -96,7 +96,7 @@ def _pairs(context: StatementContext, plan: SearchPlan) -> DataFrame:
 
 
 def _records(pairs: DataFrame, plan: SearchPlan, *, insert_only: bool) -> DataFrame:
-    """Name each pair's rows one by one: (row_set, file, row)."""
+    """Return the rows of each pair, one record each: (row_set, file, row)."""
     source = _record(F.col(CLAUSE) + SOURCE_SETS, SOURCE_FILE, SOURCE_ROW)
     if insert_only:
         return pairs.select(source.alias("record")).select("record.*")
@@ -148,7 +148,7 @@ _TEXT = (
 def multiple_match_error(
     context: StatementContext, plan: SearchPlan, repeated: npt.NDArray[np.int64]
 ) -> InvalidRequestError:
-    """Return the error, with up to five target keys and how many source rows match each.
+    """Return the error, with up to five target keys and the number of their matching source rows.
 
     ``repeated`` are packed words (candidate file, 64 rows) with an offending row. Runs one
     query over the files of the first of them.
@@ -193,7 +193,7 @@ def _examples(
 
 
 def _keys(context: StatementContext) -> dict[str, Column]:
-    """Return the target columns that the error shows: the keys of ON, else all ON reads."""
+    """Return the target columns in the error: the keys of ON, or else all columns of ON."""
     statement = context.statement
     paths = [pair.target.path for pair in statement.on.parts.pairs]
     paths = paths or [(name,) for name in sorted(statement.on.target_columns)]
@@ -244,8 +244,8 @@ def look_up(
 def search(
     context: StatementContext, plan: SearchPlan, *, look_up: LookUp = look_up
 ) -> RowPositions:
-    """Find every row some clause acts on. Runs one Spark query, none if nothing can match;
-    another one where workers turn out to be unable to look keys up.
+    """Find every row that some clause acts on. Runs one Spark query, none if nothing can match;
+    another one where workers cannot look keys up.
 
     Raises:
         InvalidRequestError: several source rows match one target row

@@ -1,9 +1,9 @@
 """The plan of the search: candidate files, pruning rules, and a lookup of keys or a join.
 
-A file that is pruned wrongly keeps its old rows (M-82), so whatever is unknown is TRUE.
+A file that is pruned wrongly keeps its old rows (M-82), so every unknown is TRUE.
 
-Pure: statistics and partition values of the files meet the predicates of the statement and
-the bounds of the staged source.
+Pure: the predicates of the statement and the bounds of the staged source are evaluated on the
+statistics and partition values of the files.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ from puredelta.quantities import counted
 from puredelta.spark.offload.key_lookup import KeyLookup
 
 _NEVER_PRUNED = frozenset({FLOAT, DOUBLE})
-"""NaN equals NaN in Spark and lies outside the bounds that writers leave."""
+"""NaN equals NaN in Spark and is outside the bounds that writers store."""
 
 
 class Rule(Enum):
-    """Why a file need not be searched for matches."""
+    """Reasons to skip a file in the search for matches."""
 
     ON_TARGET = "conjuncts of ON over target columns"
     SOURCE_KEYS = "keys of the source"
@@ -64,7 +64,7 @@ class Rule(Enum):
 
 
 def match_rules(statement: ResolvedStatement, source: SourceProfile) -> Mapping[Rule, Predicate]:
-    """Return what a row must satisfy to have a match that matters, in the order of application."""
+    """Return the predicates of rows with a relevant match, in the order of application."""
     return {
         Rule.ON_TARGET: And(statement.on.parts.target_only),
         Rule.SOURCE_KEYS: _all_of([key_predicate(p, source) for p in statement.on.parts.pairs]),
@@ -84,7 +84,7 @@ def read_predicate(statement: ResolvedStatement, source: SourceProfile) -> Predi
 
 
 def _matched_predicate(statement: ResolvedStatement) -> Predicate:
-    """M-80: where only MATCHED clauses act, a row none of them can want need not be found."""
+    """M-80: where only MATCHED clauses act, skip rows for which none of them can fire."""
     if statement.not_matched or statement.not_matched_by_source:
         return TRUE
     parts = [And(c.condition.parts.target_only) if c.condition else TRUE for c in statement.matched]
@@ -92,13 +92,13 @@ def _matched_predicate(statement: ResolvedStatement) -> Predicate:
 
 
 def by_source_predicate(clauses: tuple[NotMatchedBySourceClause, ...]) -> Predicate:
-    """Return what a row must satisfy for any of these clauses to fire (W-2)."""
+    """Return the predicate of rows for which any of these clauses may fire (W-2)."""
     parts = [And(c.condition.parts.target_only) if c.condition else TRUE for c in clauses]
     return TRUE if TRUE in parts else Or(tuple(parts))
 
 
 def key_predicate(pair: EquiPair, source: SourceProfile) -> Predicate:
-    """Return what a target row must satisfy to equal any key of the source (W-1).
+    """Return the predicate of target rows that may equal a key of the source (W-1).
 
     Only where both sides are of one kind, so that comparing needs no cast.
     """
@@ -141,15 +141,15 @@ def _all_of(parts: list[Predicate]) -> Predicate:
 
 
 Prune: TypeAlias = Callable[[FileTable, Predicate, FileStatistics], Pruning]
-"""Which files may hold rows that satisfy the predicate; the statistics are of these files."""
+"""Returns the files that may hold rows of the predicate; the statistics are of these files."""
 
 _ONE_TASK_BYTES = 16 * 1024 * 1024
 _OPEN_BYTES = 256 * 1024
-"""What opening a file costs, as bytes that could be read instead."""
+"""The cost of opening a file, as bytes that could be read instead."""
 
 
 class Search(Enum):
-    """How target rows meet source rows."""
+    """Ways to combine target rows and source rows."""
 
     NOTHING = "nothing to search"
     WHOLE_FILES = "partition values decide, every row of a file goes"
@@ -160,7 +160,7 @@ class Search(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkippedByRule:
-    """How many files a rule took from what the rules before it had left."""
+    """The number of files that a rule removed from those left by earlier rules."""
 
     rule: Rule
     by: SkippedBy
@@ -169,7 +169,7 @@ class SkippedByRule:
     """Of these files."""
 
     def describe(self) -> str:
-        """Return it for the log."""
+        """Return a text for the log."""
         return f"{self.num_files} by {self.rule.value} ({self.by.value})"
 
 
@@ -178,29 +178,29 @@ class SearchPlan:
     """The decisions of one statement."""
 
     candidates: FileTable
-    """Files that may hold a row some clause acts on, or a match that keeps a row out."""
+    """Files that may hold a row for some clause, or a match that prevents an insert."""
     statistics: FileStatistics = NOTHING_PARSED
     """Of the candidates, as far as they are parsed."""
     num_files: int
     skipped: tuple[SkippedByRule, ...] = ()
-    """Why the other files are not searched for matches."""
+    """Reasons why the other files are not searched for matches."""
     extra_candidates: int = 0
     """Files searched only because a NOT MATCHED BY SOURCE clause may reach them."""
     search: Search
     broadcast_source: bool = False
     lookup: KeyLookup | None = None
-    """How keys are looked up in the files instead; ``None``: Spark joins."""
+    """The lookup of keys in the files; ``None`` if Spark joins."""
     reads_little: bool = False
-    """Whether one task reads candidates and source sooner than a shuffle starts."""
+    """Whether one task reads candidates and source faster than a shuffle starts."""
     finds_source_rows: bool = False
-    """Whether the search also tells which staged rows matched."""
+    """Whether the search also returns the staged rows with a match."""
     checks_multiple_matches: bool = False
     """Several matches of one row are an error (M-70), but not of a sole DELETE (M-71)."""
     read_predicate: Predicate
-    """Rows that the result depends on: another writer's row outside of it cannot matter."""
+    """Rows that the result depends on: other rows of concurrent writers cause no conflict."""
 
     def skipped_by_rule(self) -> Mapping[Rule, int]:
-        """Return how many files each rule took away."""
+        """Return the number of files that each rule removed."""
         totals: dict[Rule, int] = {}
         for some in self.skipped:
             totals[some.rule] = totals.get(some.rule, 0) + some.num_files
@@ -224,7 +224,7 @@ class SearchPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchLimits:
-    """What a search may take, and how keys could be looked up instead of joined."""
+    """Limits of a search, and the planner of a key lookup."""
 
     broadcast_bytes_max: int
     """Spark's own threshold; -1 switches broadcasting off."""
@@ -276,14 +276,14 @@ def plan_search(
 def reads_little(sizes_bytes: Sequence[int]) -> bool:
     """Tell whether files of these sizes are so few and small that one task reads them all.
 
-    What is gained is the shuffle that would bring the results of several tasks together.
+    One task saves the shuffle that would combine the results of several.
     """
     return sum(sizes_bytes) + len(sizes_bytes) * _OPEN_BYTES <= _ONE_TASK_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Matchable:
-    """Which files may hold a match that matters."""
+    """Files that may hold a relevant match."""
 
     mask: pa.Array
     """One bool per file of the table."""
@@ -303,7 +303,7 @@ def _matchable(
     prune: Prune,
     statistics: FileStatistics,
 ) -> _Matchable:
-    """Apply the rules one after the other, each to what those before it have left."""
+    """Apply the rules one after the other, each to the files left by earlier ones."""
     if source.num_rows == 0:
         mask = pa.array([False] * len(files), pa.bool_())
         return _Matchable(
@@ -357,7 +357,7 @@ def _search(statement: ResolvedStatement, candidates: FileTable, source: SourceP
 
 
 def _may_update_from_source_alone(statement: ResolvedStatement) -> bool:
-    """Whether an UPDATE asks nothing of the old row, so that the staged row is enough."""
+    """Tell whether an UPDATE reads nothing of the old row, so that the staged row is enough."""
     updates = (c.action for c in statement.matched if isinstance(c.action, ResolvedUpdate))
     return any(not update.reads_target for update in updates)
 

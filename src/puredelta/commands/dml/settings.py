@@ -20,24 +20,24 @@ _RETRIES_MAX = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyLimits:
-    """How much of a source the driver looks at."""
+    """Limits on the source rows that the driver reads."""
 
     rows_max: int = 200_000
     """Source rows up to which the driver reads the keys."""
     values_max: int = 2_000
-    """Values that are kept as objects; whole numbers are kept as such, however many."""
+    """Values kept as objects; whole numbers need none and have no limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionSettings:
-    """How the user wants statements of this session to run (S-01)."""
+    """The session's settings for the execution of statements (S-01)."""
 
     broadcast_bytes_max: int = 10 * 1024 * 1024
     """``spark.sql.autoBroadcastJoinThreshold``; negative: never broadcast."""
     rebalance: bool = True
     """``merge.repartitionBeforeWrite.enabled`` (M-140)."""
     skips_empty_commits: bool = True
-    """``skipRecordingEmptyCommits``: what changes nothing makes no version."""
+    """``skipRecordingEmptyCommits``: a statement without changes makes no version."""
     checks_row_counts: bool = True
     """``numRecordsValidation.enabled`` (M-94)."""
     skips_by_statistics: bool = True
@@ -47,16 +47,16 @@ class ExecutionSettings:
     writer: WriterSettings = field(default_factory=WriterSettings)
     """How files are written, and whether Spark writes all."""
     must_stage: str | None = None
-    """Why a source is never read where it lies, if the session says so."""
+    """The setting that forbids reading a source in place, if there is one."""
     key_limits: KeyLimits = KeyLimits()
     retries: int = 0
-    """``spark.puredelta.retries``: how often a statement runs again after a conflict (X-29b)."""
+    """``spark.puredelta.retries``: number of second runs of a statement after conflicts (X-29b)."""
     workers: WorkerSettings = field(default_factory=WorkerSettings)
-    """What Python workers may be used for."""
+    """The permitted uses of Python workers."""
 
     @classmethod
     def parse(cls, settings: Mapping[str, str]) -> ExecutionSettings:
-        """Read the settings from text by key; a key that is not set may be missing.
+        """Parse the settings from text by key; a missing key means the default.
 
         >>> ExecutionSettings.parse({}).broadcast_bytes_max
         10485760
@@ -88,7 +88,7 @@ def _retries(settings: Mapping[str, str]) -> int:
 
 
 def why_staged(settings: Mapping[str, str]) -> str | None:
-    """Return which setting wants every source staged, ``None`` if none does (M-150, M-151).
+    """Return the setting that requires every source to be staged, ``None`` for none (M-150, M-151).
 
     >>> why_staged({"spark.sql.files.ignoreMissingFiles": "true"})
     'spark.sql.files.ignoreMissingFiles is true'
@@ -103,7 +103,7 @@ def why_staged(settings: Mapping[str, str]) -> str | None:
 def persistent_vectors(settings: Mapping[str, str], command: str) -> bool:
     """Tell whether ``merge``, ``update`` or ``delete`` may write deletion vectors (M-130).
 
-    ``settings`` are those that were set. The table has a property of its own; both must agree.
+    ``settings`` are those that were set. The table has its own property; both must agree.
     """
     conf = {
         "merge": delta_conf.MERGE_DELETION_VECTORS,
@@ -114,12 +114,12 @@ def persistent_vectors(settings: Mapping[str, str], command: str) -> bool:
 
 
 _DROPS_NULL_COLUMNS = "4.0."
-"""Spark 4.0, where a VOID column is dropped unless the session says otherwise."""
+"""Spark 4.0, where a VOID column is dropped unless the session keeps it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeSettings:
-    """What the session says at the start of the command; the defaults are delta-spark's."""
+    """Session settings of MERGE at the start of the command; the defaults are delta-spark's."""
 
     evolves_schema: bool = False
     """``schema.autoMerge.enabled``: every MERGE may add columns."""
@@ -143,7 +143,7 @@ class MergeSettings:
 
     @classmethod
     def parse(cls, settings: Mapping[str, str], *, spark_version: str = "") -> MergeSettings:
-        """Read them from text by key; a key that is not set may be missing.
+        """Parse the settings from text by key; a missing key means the default.
 
         >>> MergeSettings.parse({}).evolves_schema
         False

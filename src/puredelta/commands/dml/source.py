@@ -1,9 +1,9 @@
 """Stage 3: the rows of the source, the same in every later stage.
 
-A source that is nothing but Parquet files is read where it lies, and must be the same at the
-end. Any other source is evaluated exactly once and kept as hidden Parquet files: it need not
-be deterministic then, and survives the loss of an executor. Either way the footers give the
-number of rows and the bounds of the keys without another job.
+A plain scan of Parquet files is read in place, and its files must be unchanged at the end. Any
+other source is evaluated exactly once and kept as hidden Parquet files, so that it need not be
+deterministic and survives the loss of an executor. In both cases the footers give the number of
+rows and the bounds of the keys without another job.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ from puredelta.worker.sound_kinds import sound_parquet
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementContext:
-    """One statement on one snapshot: nothing here changes while the statement runs."""
+    """One statement on one snapshot, unchanged while the statement runs."""
 
     command: Command
     settings: ExecutionSettings
     statement: ResolvedStatement
     source: StagedSource
     statistics: StatisticsPrefetch
-    """Of the snapshot's files, being parsed."""
+    """Statistics of the snapshot's files, while they are parsed."""
 
     def describe(self) -> str:
         """Return one line for the log."""
@@ -82,12 +82,12 @@ class StatementContext:
 
     @property
     def store(self) -> Store:
-        """Where the table's files lie."""
+        """The store of the table's files."""
         return self.command.log.store
 
     @property
     def tracked(self) -> RowTrackingColumns | None:
-        """Where rows keep their ids, if the table tracks rows (M-110)."""
+        """The location of row ids, if the table tracks rows (M-110)."""
         return tracked_columns(self.snapshot.config)
 
     def target_rows(
@@ -95,8 +95,8 @@ class StatementContext:
     ) -> DataFrame:
         """Scan ``columns`` of ``files`` with positions (`FILE_ORDINAL`, `ROW_INDEX`).
 
-        ``with_row_ids`` adds `ROW_ID`, for a table that tracks rows. The result is no frame of
-        the statement yet: helper columns may be added before `target_frame`.
+        ``with_row_ids`` adds `ROW_ID`, for a table that tracks rows. The result is not yet a frame
+        of the statement: helper columns may be added before `target_frame`.
         """
         wanted = [name for name in self.snapshot.config.schema.names if name in columns]
         if with_row_ids and self.tracked is not None:
@@ -173,11 +173,11 @@ _NO_COLUMN = f"{PREFIX}present"
 
 
 def stage_source(asked: Asked, statement: ResolvedStatement) -> StatementContext:
-    """Read the source where it lies, if it is a plain scan of Parquet files; else evaluate its
-    referenced columns once and write them: one Spark job, and what the user's own plan adds.
+    """Read the source in place, if it is a plain scan of Parquet files; else evaluate its
+    referenced columns once and write them: one Spark job, and the jobs of the user's own plan.
 
-    Meanwhile statistics of the columns that ON reads are parsed. If this fails, nothing is left
-    behind.
+    Meanwhile statistics of the columns that ON reads are parsed. After a failure no file is
+    left.
     """
     return _context(asked, statement, evaluates=True)
 
@@ -185,7 +185,7 @@ def stage_source(asked: Asked, statement: ResolvedStatement) -> StatementContext
 def plan_source(asked: Asked, statement: ResolvedStatement) -> StatementContext:
     """Choose as `stage_source` does, and evaluate nothing; runs no Spark job.
 
-    A source that would be staged has an unknown number of rows, and its keys are not known.
+    A source that would be staged has an unknown number of rows and unknown keys.
     """
     return _context(asked, statement, evaluates=False)
 
@@ -205,11 +205,11 @@ def _context(asked: Asked, statement: ResolvedStatement, *, evaluates: bool) -> 
 
 @contextmanager
 def source_in_use(context: StatementContext) -> Iterator[None]:
-    """Remove the staged rows at the end, whatever happens.
+    """Remove the staged rows at the end, in every case.
 
     Raises:
         DeltaError: something else than a rule of Delta failed inside, and a file of a source
-            that is read in place changed: that is what Spark stumbled over.
+            that is read in place changed: that is the cause of Spark's error.
     """
     try:
         yield
@@ -282,7 +282,7 @@ def _staged(
 def _in_place(
     source_rows: DataFrame, statement: ResolvedStatement, limits: KeyLimits
 ) -> StagedSource | NotApplicable:
-    """Return the source in its own files, if they can stand for staged ones."""
+    """Return the source in its own files, if they can replace staged ones."""
     scan = plain_scan(source_rows.sparkSession, source_rows)
     if isinstance(scan, NotApplicable):
         return scan
@@ -324,7 +324,7 @@ def _open_own(file: DataFile) -> BinaryIO:
 
 
 def _storable_rows(rows: DataFrame) -> DataFrame:
-    """Give Parquet what it can hold: a column of type VOID is put back when it is read."""
+    """Replace columns that Parquet cannot hold: a VOID column is restored when it is read."""
     fields = [f for f in rows.schema.fields if not isinstance(f.dataType, T.NullType)]
     if not fields:
         return rows.select(F.lit(1).alias(_NO_COLUMN))

@@ -1,18 +1,14 @@
-"""Stage 1: the statement as the user asked for it, before any schema is known.
+"""Stage 1: statements as given, before any schema is known.
 
-The fluent builder and the SQL parser both end in a `MergeSpec`; everything after it is
-shared. Expressions are what the user gave: SQL text or a Spark ``Column``.
+The fluent builders and the SQL parser both end in a `MergeSpec`, `UpdateSpec` or `DeleteSpec`; all
+later stages are shared. Expressions are the user's: SQL text or a Spark ``Column``.
 
-`DeltaTable.update`, `DeltaTable.delete` and the SQL parser end in these; everything after
-is shared. Expressions are what the user gave: SQL text or a Spark ``Column``.
+Only checks without a schema are made here. They are delta-spark's, wrong types included: existing
+code and tests match on them.
 
-The checks are delta-spark's, wrong types included: existing code and tests match on them.
-
-Pruning needs them and the resolved statement, and Spark has a core to spare while it analyses.
-The columns are guessed from the text of the condition, and completed once the statement is
-resolved. `StatisticsPrefetch.result` hands them over.
-
-The checks are those that need no schema.
+Statistics for pruning are parsed in the background (`StatisticsPrefetch`), since Spark leaves a
+core idle during its analysis. Their columns are guessed from the text of the condition, and
+completed after the statement is resolved.
 """
 
 from __future__ import annotations
@@ -192,7 +188,7 @@ def require_clauses(spec: MergeSpec) -> None:
 
 
 def action_word(clause: Clause) -> str:
-    """Return ``update``, ``delete`` or ``insert``, as messages and history name the action."""
+    """Return the action's name in messages and history: ``update``, ``delete`` or ``insert``."""
     match clause.action:
         case Update():
             return "update"
@@ -205,12 +201,12 @@ def action_word(clause: Clause) -> str:
 
 
 TARGET, SOURCE = "__puredelta_old", "__puredelta_new"
-"""The aliases of the table and of the new rows in the MERGE that `ReplaceSpec` stands for."""
+"""The aliases of the table and of the new rows in the MERGE of a `ReplaceSpec`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplaceSpec:
-    """New rows, which are the source, take the place of the old rows of a condition."""
+    """New rows, used as the source, that replace the old rows of a condition."""
 
     where: str
     columns: tuple[str, ...]
@@ -218,7 +214,7 @@ class ReplaceSpec:
     evolves: bool
     """Whether columns that only the new rows have are added to the table."""
     operation: Operation
-    """What the history calls the write."""
+    """The name of the write in the history."""
 
     def as_merge(self) -> MergeSpec:
         """Return the MERGE that matches nothing: new rows are inserted, old ones deleted."""
@@ -256,7 +252,7 @@ RowSpec: TypeAlias = UpdateSpec | DeleteSpec
 
 
 def operation_name(spec: RowSpec) -> str:
-    """Return what the history and messages call the statement."""
+    """Return the statement's name in the history and in messages."""
     return "UPDATE" if isinstance(spec, UpdateSpec) else "DELETE"
 
 
@@ -296,7 +292,7 @@ def assignments(mapping: object, *, argument: str) -> tuple[Assignment, ...]:
 
     Raises:
         ValueError: the mapping is missing.
-        TypeError: it is no dict, or holds something else than names and expressions.
+        TypeError: it is no dict, or holds other values than names and expressions.
     """
     if mapping is None:
         raise ValueError(f"{argument} cannot be None")
@@ -328,27 +324,27 @@ def _expression(condition: object) -> Expression:
 
 
 FILES_MIN = 256
-"""With fewer files a thread gains nothing."""
+"""For fewer files a thread is no faster."""
 _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatisticsPrefetch:
-    """Statistics of ``files`` that a thread is parsing; every method returns another value."""
+    """Statistics of ``files`` that a thread parses; every method returns a new value."""
 
     files: FileTable
     config: TableConfig
     by_statistics: bool = True
     """Whether the session lets files be skipped by statistics at all."""
     refs: frozenset[Ref] = frozenset()
-    """The columns that are parsed."""
+    """The parsed columns."""
     parsing: Future[FileStatistics] | None = field(default=None, repr=False)
 
     def guess(self, condition: object) -> StatisticsPrefetch:
         """Parse the columns whose names are words of a condition that is not resolved yet.
 
         A column that is parsed in vain costs less than waiting for Spark's analysis. The text
-        of ``condition`` is asked for only if something is parsed: a Column asks the JVM.
+        of ``condition`` is requested only if something is parsed: a Column asks the JVM.
         """
         if not self._is_worthwhile:
             return self
@@ -363,7 +359,7 @@ class StatisticsPrefetch:
         )
 
     def including(self, refs: frozenset[Ref]) -> StatisticsPrefetch:
-        """Parse these columns, too, unless there are partition values, which leave few files."""
+        """Parse these columns, too, unless partition values leave few files anyway."""
         partitioned = any(ref.path[0] in self.config.partition_columns for ref in refs)
         if not self._is_worthwhile or partitioned or refs <= self.refs:
             return self
@@ -376,7 +372,7 @@ class StatisticsPrefetch:
         return other.including(self.refs)
 
     def result(self) -> FileStatistics:
-        """Wait, and return what is parsed; an error is left to the next one who parses."""
+        """Wait for the result; nothing if parsing failed, then pruning parses again and raises."""
         if self.parsing is None or self.parsing.exception() is not None:
             return NOTHING_PARSED
         return self.parsing.result()
@@ -404,7 +400,7 @@ StatementSpec: TypeAlias = MergeSpec | UpdateSpec | DeleteSpec | ReplaceSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputRows:
-    """What the names of a statement refer to."""
+    """The rows to which the names of a statement refer."""
 
     target: DataFrame
     """The user's frame of the table. The table is read from the log, never through it."""
@@ -413,14 +409,14 @@ class InputRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A statement that was asked for; nothing is resolved yet."""
+    """A statement as given; nothing is resolved yet."""
 
     command: Command
     settings: ExecutionSettings
     spec: StatementSpec
     rows: InputRows
     statistics: StatisticsPrefetch
-    """Of the columns that the condition seems to name."""
+    """Statistics of the columns that the condition seems to name."""
 
 
 def ask(
@@ -452,7 +448,7 @@ def ask(
 def start_statement(
     spark: SparkSession, log: TableLog, *, on_phase: Callable[[Phase], None] = ignore_phase
 ) -> Command:
-    """Start a call on the newest version of a table; small files are compacted after it."""
+    """Start a call on the newest version of a table; small files are compacted afterwards."""
     command = start_command(spark, log, Capability.MERGE, on_phase=on_phase)
     settings = CommitSettings.parse_idempotent(command.session.settings)
     return replace(command, settings=settings, hooks=(AUTO_COMPACTION,))

@@ -1,8 +1,8 @@
-"""The staged source of a statement: rows known by file and row index.
+"""The staged source of a statement: rows identified by file and row index.
 
-A source column has three names: the user's, the *staged name* that the resolved statement
-uses, and the name of a column inside the source's files. `ColumnNames` is the one place where
-a staged name becomes the name inside the files.
+A source column has three names: the user's, the *staged name* in the resolved statement,
+and the name of a column inside the source's files. Only `ColumnNames` turns a staged name
+into the name inside the files.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class ColumnNames:
     """By staged name; empty where files of this library have the staged names."""
 
     def in_file(self, staged: str) -> str:
-        """Return the name that a staged column has inside the files."""
+        """Return the name of a staged column inside the files."""
         return self.in_files.get(staged, staged)
 
     def by_staged_name(
         self, leaves: Mapping[LeafPath, LeafStatistics]
     ) -> Mapping[LeafPath, LeafStatistics]:
-        """Return what footers say of columns for each staged name that the columns have."""
+        """Return the footers' facts about columns by staged name, for each name of a column."""
         if not self.in_files:
             return leaves
         return {
@@ -59,7 +59,7 @@ class ColumnNames:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceProfile:
-    """What is known of the source's rows without reading them again."""
+    """Facts about the source's rows that need no second read."""
 
     num_rows: int
     size_bytes: int
@@ -76,17 +76,17 @@ class StagedSource:
     staged: StagedRows | None
     """``None`` for a statement without a source."""
     schema: T.StructType
-    """Of the frame that was staged: columns by staged name."""
+    """The schema of the staged frame: columns by staged name."""
     profile: SourceProfile
     names: ColumnNames = field(default_factory=ColumnNames)
     texts: SourceTexts | None = field(default=None, repr=False)
     """What its texts take; ``None``: nothing is known of them."""
     in_place: SourceFiles | None = None
-    """The source's own files, if they are read where they lie."""
+    """The source's own files, if they are read in place."""
     mode: str = "without a source"
-    """How the source is read and why, for the log."""
+    """The way the source is read, with the reason, for the log."""
     is_known: bool = True
-    """Whether rows and keys were looked at; else the profile is a stand-in."""
+    """Whether rows and keys were read; else the profile is a placeholder."""
 
     @classmethod
     def none(cls) -> StagedSource:
@@ -97,7 +97,7 @@ class StagedSource:
 
     @classmethod
     def unread(cls, reason: str) -> StagedSource:
-        """Return a source that is to be staged and was not: some rows, nothing known of them."""
+        """Return an unread source that would be staged: some rows, of which nothing is known."""
         return cls(
             staged=None,
             schema=T.StructType(),
@@ -108,17 +108,17 @@ class StagedSource:
 
     @property
     def num_rows(self) -> int:
-        """How many rows the source has."""
+        """The number of rows of the source."""
         return self.profile.num_rows
 
     @property
     def files(self) -> tuple[DataFile, ...]:
-        """The files that hold the rows."""
+        """The files with the rows."""
         return () if self.staged is None else self.staged.files
 
     @property
     def row_counts(self) -> tuple[int, ...]:
-        """How many rows each file has, by `SOURCE_FILE`."""
+        """The number of rows of each file, by `SOURCE_FILE`."""
         return () if self.staged is None else self.staged.row_counts
 
     @property
@@ -150,12 +150,12 @@ class StagedSource:
         return rows.withColumns(voids) if voids else rows
 
     def require_unchanged(self) -> None:
-        """Call it after the last read, before anything is committed."""
+        """Check the files after the last read, before anything is committed."""
         if self.in_place is not None:
             self.in_place.require_unchanged()
 
     def remove(self, store: Store) -> None:
-        """Delete the files of this library; a file that is gone already is no error."""
+        """Delete the files of this library; a missing file is no error."""
         if self.staged is not None:
             self.staged.remove(store)
 

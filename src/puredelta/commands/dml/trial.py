@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True, kw_only=True)
 class Recording:
-    """Outcomes and times by stage; of a statement that ran again those of the last run."""
+    """Outcomes and times by stage, of the last run only if a statement ran several times."""
 
     outcomes: dict[str, object] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
@@ -43,13 +43,13 @@ class Recording:
         self.outcomes[stage] = outcome
 
     def on_run(self, context: StatementContext) -> None:
-        """Keep the context of a run; the one before is forgotten."""
+        """Keep the context of a run, and forget the run before."""
         self.context = context
         self.runs += 1
 
     @contextmanager
     def timed(self, stage: str) -> Iterator[None]:
-        """Time what runs inside."""
+        """Measure the time of the block."""
         started = time.monotonic()
         yield
         self.seconds[stage] = time.monotonic() - started
@@ -60,7 +60,7 @@ class Recording:
         return found if isinstance(found, kind) else None
 
     def stages(self) -> tuple[StageTime, ...]:
-        """Return what ran, in its order."""
+        """Return the executed stages, in order."""
         return tuple(
             StageTime(
                 name=name, seconds=seconds, outcome=described_outcome(self.outcomes.get(name))
@@ -71,7 +71,7 @@ class Recording:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """A statement whose files were chosen. Nothing below the table stays when it ends."""
+    """A statement with its chosen files. All files that it writes are removed when it ends."""
 
     name: str
     """``MERGE``, ``UPDATE``, ..."""
@@ -82,7 +82,7 @@ class Trial:
     stage: StageTimer
 
     def decide(self) -> Decision:
-        """Search the rows and decide what would become of the files: stages 5 and 6.
+        """Search the rows and decide about the files: stages 5 and 6.
 
         Runs the Spark job of the search.
         """
@@ -91,7 +91,7 @@ class Trial:
 
 
 def run_statement(command: Command, spec: StatementSpec) -> AbstractContextManager[Running]:
-    """Return the context of a statement that runs: progress, spans and the tag of its jobs."""
+    """Return the context of a running statement: progress, spans and the tag of its jobs."""
     return running_statement(
         command.spark, statement_name(spec), command.log.root_uri, command.session.settings
     )
@@ -106,9 +106,9 @@ def tried_statement(
     evaluates: bool,
     around: Sequence[Around] = (),
 ) -> Iterator[Trial]:
-    """Run stages 1 to 4; ``evaluates`` the source, or only choose how it would be read.
+    """Run stages 1 to 4; ``evaluates`` the source, or only chooses how it would be read.
 
-    What a source is evaluated into is removed at the end, whatever happens.
+    The files of an evaluated source are removed at the end, in every case.
     """
     recording = Recording()
     stage = StageTimer(
@@ -152,7 +152,7 @@ def count_inserts(context: StatementContext, decision: Decision) -> tuple[int, .
 
 
 def known_inserts(decision: Decision, num_clauses: int, inserted: int) -> tuple[int | None, ...]:
-    """Return the rows of each clause as far as their total tells."""
+    """Return the rows of each clause as far as their total determines them."""
     if num_clauses == 1 or not decision.rows.inserts:
         return tuple(inserted for _ in range(num_clauses))
     return tuple(None for _ in range(num_clauses))

@@ -1,6 +1,6 @@
-"""Stage 9: what was written is what should be written, in rows.
+"""Stage 9: the number of written rows compared with the plan.
 
-Nothing here is an accumulator: a retried task cannot inflate a number (W-9).
+No number comes from an accumulator, since retried tasks could inflate it (W-9).
 """
 
 from __future__ import annotations
@@ -28,33 +28,33 @@ from puredelta.spark.write.written_files import WriteResult
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowCounts:
-    """What became of how many rows."""
+    """Row counts of a statement, by what happened to the rows."""
 
     source: int
     inserted: int = 0
     matched_updated: int = 0
     matched_deleted: int = 0
     by_source_updated: int = 0
-    """NOT MATCHED BY SOURCE clauses, like `by_source_deleted`."""
+    """For NOT MATCHED BY SOURCE clauses, like `by_source_deleted`."""
     by_source_deleted: int = 0
     copied: int = 0
-    """Rows rewritten unchanged because a neighbour in their file changed."""
+    """Unchanged rows, rewritten because another row of their file changed."""
     is_counted: bool = True
-    """False where files without a row count went as a whole."""
+    """False where whole files without a row count were removed."""
 
     @property
     def updated(self) -> int:
-        """Rows a fired UPDATE replaced, also by equal values."""
+        """Rows that a fired UPDATE replaced, also by equal values."""
         return self.matched_updated + self.by_source_updated
 
     @property
     def deleted(self) -> int:
-        """Rows a fired DELETE removed; once, however many source rows matched (M-72)."""
+        """Rows that a fired DELETE removed; once each, however many source rows matched (M-72)."""
         return self.matched_deleted + self.by_source_deleted
 
     @property
     def changes(self) -> RowChanges:
-        """The same for the laws that every commit obeys."""
+        """The same counts for the rules of every commit."""
         return RowChanges(
             inserted=self.inserted, updated=self.updated, deleted=self.deleted, copied=self.copied
         )
@@ -67,7 +67,7 @@ class RowCounts:
 def verify(
     context: StatementContext, plan: SearchPlan, decision: Decision, written: WrittenFiles
 ) -> RowCounts:
-    """Compare what was written with what should be, and count rows."""
+    """Compare the written rows with the planned ones, and count rows."""
     context.source.require_unchanged()
     if plan.search is Search.WHOLE_FILES:
         deleted = plan.candidates.num_records()
@@ -95,10 +95,10 @@ def _counted(context: StatementContext, decision: Decision, written: WrittenFile
 
 
 def count_inserted(operation: str, plan: RowPlan, new: WriteResult) -> int:
-    """Return how many of the new rows are inserted ones.
+    """Return the number of inserted rows among the new rows.
 
     Raises:
-        DeltaError: it is not what the plan says (DELTA_NUM_RECORDS_MISMATCH).
+        DeltaError: it differs from the plan (DELTA_NUM_RECORDS_MISMATCH).
     """
     inserted, expected = new.num_rows - plan.num_updates, plan.num_inserts
     if inserted < 0 or (expected is not None and inserted != expected):
@@ -114,7 +114,7 @@ def count_inserted(operation: str, plan: RowPlan, new: WriteResult) -> int:
 def require_changes_recorded(
     operation: str, rows: RowCounts, plan: RowPlan, new: WriteResult
 ) -> None:
-    """Compare the change rows that were written with those that should be (M-121).
+    """Compare the number of written change rows with the plan (M-121).
 
     Raises:
         DeltaError: they differ (DELTA_NUM_RECORDS_MISMATCH).

@@ -1,7 +1,7 @@
 """Stage 8: the files of a statement: new rows, copies of touched files, deletion vectors.
 
 New rows and copies are written at the same time: by one Spark job where workers do both, else
-by two jobs. Nobody sees the files before they are committed; if this stage fails, they are gone.
+by two jobs. The files are invisible before the commit; if this stage fails, they are removed.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ class WrittenFiles:
     new: WriteResult
     """Of new rows, and of change rows."""
     made_by: str = NOBODY
-    """What made the new rows: `WORKERS`, or Spark and why."""
+    """The writer of the new rows: `WORKERS`, or Spark with the reason."""
     fallback: str | None = None
-    """Why Spark made them, where its Python workers were asked first."""
+    """The reason why Spark made them, where its Python workers were asked first."""
     copied: Rewritten
     vectors: WrittenVectors
     cleanups: tuple[Callable[[], None], ...] = field(default=(), repr=False)
@@ -84,14 +84,14 @@ class WrittenFiles:
         )
 
     def discard(self) -> None:
-        """Remove everything that was written, as far as storage lets us."""
+        """Remove all written files, as far as storage allows."""
         for cleanup in self.cleanups:
             remove_quietly(cleanup)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewriters:
-    """The two ways to copy what stays of touched files."""
+    """The two ways to copy the unchanged rows of touched files."""
 
     arrow: ArrowRewriter
     spark: SparkRewriter
@@ -125,8 +125,8 @@ def write(
     *,
     rewriters: Callable[[StatementContext], Rewriters] = Rewriters.of,
 ) -> WrittenFiles:
-    """Write new rows and change rows, and keep the other rows of touched files: copied, or left
-    where they are under a deletion vector that hides what changed.
+    """Write new rows and change rows, and keep the other rows of touched files: as a copy, or in
+    place, with the changed rows under a deletion vector.
 
     Raises:
         InvalidRequestError: a row breaks a rule of the table.
@@ -153,16 +153,16 @@ class _NewFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Writing:
-    """One statement while its files are written."""
+    """The write of one statement's files."""
 
     context: StatementContext
     decision: Decision
     rows: NewRows
     rewriters: Rewriters
     cleanups: list[Callable[[], None]]
-    """Grows with what is written, also beside another thread."""
+    """The files written so far; two threads add to it."""
     refusals: list[str] = field(default_factory=list)
-    """Why Spark's Python workers could not copy, if they could not."""
+    """The reason why Spark's Python workers could not copy, if they could not."""
 
     def run(self) -> WrittenFiles:
         self.cleanups.extend([self.rewriters.arrow.discard, self.rewriters.spark.discard])
@@ -191,7 +191,7 @@ class _Writing:
         orders: Sequence[RewriteOrder],
         ways: Sequence[Rewriter],
     ) -> WrittenFiles:
-        """Make the new rows while other rows are kept: Spark analyses and plans meanwhile."""
+        """Make the new rows in parallel with the other rows: Spark analyses and plans meanwhile."""
         if not orders and not self.decision.files.marked:
             return self._finished(make(), _NOTHING_COPIED, WrittenVectors())
         keep = partial(self._kept, orders, ways)
@@ -282,7 +282,7 @@ class _Writing:
         if selection is None or codec is None:
             return None
         if files.rows_max or files.bin_bytes is not None:
-            return None  # Spark cuts files as it is told
+            return None  # only Spark obeys settings of file sizes
         if selection.num_partition_columns and not self._reads_little(with_touched=False):
             return None  # several tasks would write a file each for every partition
         return plan_copy(
@@ -302,7 +302,7 @@ class _Writing:
         return _NewFiles(written, WORKERS)
 
     def _file_options(self) -> FileOptions:
-        """Return how new files are cut and compressed."""
+        """Return the size limits and compression of new files."""
         properties = self.context.statement.config.properties
         return file_options(self.context.command.session.settings, properties)
 
@@ -311,15 +311,15 @@ class _Writing:
         return config if self.context.settings.collects_statistics else without_statistics(config)
 
     def _reads_little(self, *, with_touched: bool) -> bool:
-        """Tell whether one task makes the new rows of the source, and of touched files, soon."""
+        """Tell whether one task soon makes the new rows of the source, and of touched files."""
         touched = self.decision.files.touched if with_touched else ()
         sizes = [add.size_bytes for add in touched]
         return reads_little([*sizes, *(file.size_bytes for file in self.context.source.files)])
 
     def _hidden_columns(self) -> Mapping[str, str]:
-        """Return what new files hold beside the table's columns: ids of updated rows (M-110).
+        """Return further columns of new files beside the table's: ids of updated rows (M-110).
 
-        When the rows changed last, the log says of the whole file.
+        The log has the time of the last change, for the whole file.
         """
         tracked = self.context.tracked
         if tracked is None or not self.decision.rows.keeps_row_ids:
@@ -330,7 +330,7 @@ class _Writing:
 def rewrite_files(
     rewriters: Sequence[Rewriter], orders: Sequence[RewriteOrder], refusals: Sequence[str] = ()
 ) -> Rewritten:
-    """Copy what stays with the first rewriter that can; earlier ones may have refused. Runs one
+    """Copy unchanged rows with the first rewriter that can; earlier ones may have refused. Runs one
     Spark job.
     """
     reasons = list(refusals)

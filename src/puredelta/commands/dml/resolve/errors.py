@@ -1,7 +1,7 @@
-"""What is wrong with a statement, in delta-spark's words (E-01).
+"""Errors of statements, with delta-spark's classes and texts (E-01).
 
-MERGE has Delta's own error classes for most of it. UPDATE and DELETE leave most of it to Spark,
-and so their errors are of Spark's classes.
+MERGE has Delta's own error classes for most errors. UPDATE and DELETE leave most of them to Spark,
+so their errors have Spark's classes.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def aggregate_error(
 
 
 def require_merge_condition(condition: ResolvedExpression, *, words: str) -> None:
-    """Refuse a condition that could be evaluated twice with two answers, or not as a join.
+    """Refuse a condition that two evaluations may decide differently, or that no join can use.
 
     Raises:
         InvalidRequestError: it is not deterministic, has a subquery (M-22), or is no boolean.
@@ -129,7 +129,7 @@ def require_merge_condition(condition: ResolvedExpression, *, words: str) -> Non
 
 
 def require_same_columns(known: T.StructType, current: T.StructType) -> None:
-    """Refuse a table that gained, lost or renamed columns since its object was made (M-34).
+    """Refuse a table with columns added, dropped or renamed since its object was made (M-34).
 
     Types, fields inside columns and their order may have changed: names still mean the same.
 
@@ -151,7 +151,7 @@ def require_same_schema(known: T.StructType, current: T.StructType) -> None:
 
 
 def _changes(known: T.StructType, current: T.StructType) -> str:
-    """Say which columns came, went or have another type."""
+    """Return the columns that were added, dropped or changed in type."""
     before = {field.name: field.dataType.simpleString() for field in known.fields}
     after = {field.name: field.dataType.simpleString() for field in current.fields}
     changes = [
@@ -182,7 +182,7 @@ def require_columns(schema: T.StructType) -> None:
     """Refuse a target without columns (M-33).
 
     Raises:
-        InvalidRequestError: says what it takes.
+        InvalidRequestError: names the next step.
     """
     if not schema.fields:
         raise InvalidRequestError(
@@ -199,7 +199,7 @@ def require_no_errors(
     *,
     values: Collection[int],
 ) -> None:
-    """Raise the error of the first expression that has no meaning; ``values`` are assigned.
+    """Raise the error of the first invalid expression; ``values`` are assigned.
 
     Raises:
         InvalidRequestError: an aggregate or window function, or DEFAULT inside a value.
@@ -239,7 +239,7 @@ def _column(request: Request) -> Column:
 
 
 def require_filter(condition: ResolvedExpression, *, operation: str) -> None:
-    """Refuse a condition that could be evaluated twice with two answers, or is none.
+    """Refuse a filter that is no condition, or that two evaluations may decide differently.
 
     Raises:
         InvalidRequestError: it has a subquery, is not deterministic, or is no boolean.
@@ -264,10 +264,10 @@ def require_filter(condition: ResolvedExpression, *, operation: str) -> None:
 
 
 def require_deterministic(expression: ResolvedExpression) -> None:
-    """Refuse what gives another answer each time; it would hit other rows than it found.
+    """Refuse a condition that is not deterministic: it would change other rows than it found.
 
     Raises:
-        InvalidRequestError: it does (INVALID_NON_DETERMINISTIC_EXPRESSIONS).
+        InvalidRequestError: it is not (INVALID_NON_DETERMINISTIC_EXPRESSIONS).
     """
     if not expression.is_deterministic:
         raise InvalidRequestError(

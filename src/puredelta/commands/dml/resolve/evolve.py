@@ -66,7 +66,7 @@ def _is_number(data_type: DataType) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evolution:
-    """What the clauses of a statement say about new columns."""
+    """The requests of a statement's clauses for new columns."""
 
     assigned: Sequence[tuple[str, ...]]
     """The columns and fields that MATCHED and NOT MATCHED clauses name (M-47, M-48)."""
@@ -76,7 +76,7 @@ class Evolution:
     def referenced(self, source: StructType) -> StructType:
         """Return the part of the source's schema that evolves the table (M-48).
 
-        All of it if some clause has a star; otherwise what is named, with everything inside.
+        All of it if some clause has a star; otherwise the named fields, with all fields inside.
         """
         return StructType(tuple(self._referenced(source, ())))
 
@@ -102,10 +102,10 @@ class Evolution:
 def evolved_config(
     config: TableConfig, source: StructType, evolution: Evolution, settings: MergeSettings
 ) -> TableConfig:
-    """Return the table as the MERGE leaves it; ``config`` itself where nothing changes.
+    """Return the table after the MERGE; ``config`` itself where nothing changes.
 
     New columns and fields come last in their struct and are nullable (M-49). A type that
-    differs stays if Spark would cast the source's to it unasked (M-52), unless the table
+    differs stays if Spark would cast the source's to it implicitly (M-52), unless the table
     has type widening switched on and the source's is wider (M-53).
     """
     widening = _widening(config, settings)
@@ -125,7 +125,7 @@ def evolved_config(
 
 
 def canonical_path(schema: StructType, path: Sequence[str]) -> tuple[str, ...]:
-    """Return a path as the schema spells it, case ignored; steps it does not know stay."""
+    """Return a path as the schema spells it, case ignored; unknown steps stay."""
     names: list[str] = []
     level: object = schema
     for name in path:
@@ -143,7 +143,7 @@ def _widening(config: TableConfig, settings: MergeSettings) -> AutomaticWidening
 
 
 def _require_wanted_voids(before: StructType, after: StructType, settings: MergeSettings) -> None:
-    """Files leave columns and fields of type VOID out; some of them the session refuses."""
+    """Refuse the VOID fields that the session forbids; files omit VOID columns and fields."""
     if settings.refuses_void:
         known = {path.lower() for path, field in fields_by_path(before) if _holds_void(field)}
         for path, field in fields_by_path(after):
@@ -158,8 +158,8 @@ def _require_wanted_voids(before: StructType, after: StructType, settings: Merge
 
 
 def _holds_void(field: StructField) -> bool:
-    """Tell whether a field is VOID, or an array or map of it; fields of structs speak for
-    themselves.
+    """Tell whether a field is VOID, or an array or map of it; fields of structs are checked one by
+    one.
     """
     text = simple_string(field.type)
     return not isinstance(field.type, StructType) and re.search(r"\bvoid\b", text) is not None

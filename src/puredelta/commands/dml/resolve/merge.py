@@ -87,7 +87,7 @@ from puredelta.spark.values.store_assignment import StoreAssigner, Value, cast_m
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClauseAssembler:
-    """Makes resolved clauses of numbered ones."""
+    """Construction of resolved clauses from numbered ones."""
 
     frames: Frames
     expressions: Sequence[ResolvedExpression]
@@ -196,7 +196,7 @@ def resolve_merge(
 
     Args:
         spec: the statement.
-        target_rows: what the user knows as the target: its alias, its attributes.
+        target_rows: the target as the user named it: its alias, its attributes.
         source_rows: the source as the user gave it.
         config: the table at the version the MERGE reads.
         session: settings read at the start of the command.
@@ -223,14 +223,14 @@ def resolve_merge(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _MergeResolver:
-    """One MERGE while it is resolved."""
+    """The resolution of one MERGE."""
 
     config: TableConfig
     current: T.StructType
     session: SessionInfo
     settings: MergeSettings
     source: StructType | None
-    """The source's columns as a table may have them, if the schema may evolve."""
+    """The source's columns in the form of table columns, if the schema may evolve."""
     drafted: StatementDraft
     analysis: Analysis
 
@@ -298,7 +298,7 @@ class _MergeResolver:
         )
 
     def _evolved(self, bound: Sequence[Sequence[BoundAssignment]]) -> TableConfig:
-        """Return the table after the statement; the very one it was if nothing changes."""
+        """Return the table after the statement; the same object if nothing changes."""
         if self.source is None:
             return self.config
         evolution = _evolution(self.drafted, bound, self.session)
@@ -322,14 +322,14 @@ class _MergeResolver:
 
 
 def _as_columns(source_rows: DataFrame) -> StructType:
-    """Return the source's schema as a table may have it: another table's machinery goes."""
+    """Return the source's schema as table columns, without the metadata of another table."""
     return from_spark(without_table_metadata(source_rows.schema))
 
 
 def _evolution(
     drafted: StatementDraft, bound: Sequence[Sequence[BoundAssignment]], session: SessionInfo
 ) -> Evolution:
-    """Return what the clauses that see the source want of the table (M-47, M-48)."""
+    """Return the columns requested by the clauses that read the source (M-47, M-48)."""
     introducing = [
         (clause_draft.clause.action, assigned)
         for clause_draft, assigned in zip(drafted.clauses, bound, strict=True)
@@ -357,9 +357,9 @@ def _with_canonical_names(
 def _require_types(
     clauses: Sequence[ResolvedClause], resolver: Resolver, used: Sequence[SourceColumn]
 ) -> None:
-    """Let Spark say which values cannot be cast to the type of their column.
+    """Let Spark refuse values that cannot be cast to the type of their column.
 
-    A column of the source that stands for itself was not cast.
+    A source column that is assigned as it is was not cast.
     """
     values: dict[Scope, list[Column]] = {scope: [] for scope in Scope}
     for clause in clauses:
@@ -398,7 +398,7 @@ def _operation(
     not_matched: Iterable[NotMatchedClause],
     not_matched_by_source: Iterable[NotMatchedBySourceClause],
 ) -> Operation:
-    """Return what the history says: plain SQL, where delta-spark writes plan ids (W-16)."""
+    """Return the operation for the history: plain SQL, where delta-spark writes plan ids (W-16)."""
     return operations.merge(
         predicate=on.sql,
         matched=map(_summary, matched),

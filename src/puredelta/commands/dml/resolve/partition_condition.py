@@ -1,4 +1,4 @@
-"""A condition that partition columns decide: those of OPTIMIZE, and of some ``replaceWhere``."""
+"""Conditions on partition columns alone: those of OPTIMIZE, and of some ``replaceWhere``."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _NO_COLUMN = ("UNRESOLVED_COLUMN", "FIELD_NOT_FOUND", "INVALID_EXTRACT")
 def resolve_partition_condition(
     spark: SparkSession, predicate: str, config: TableConfig
 ) -> ResolvedStatement:
-    """Resolve a condition as that of a DELETE, whose files go as a whole; runs no job.
+    """Resolve a condition as that of a DELETE of whole files; runs no job.
 
     Raises:
-        InvalidRequestError: it is no text (FAILED_RECOGNIZE_PREDICATE), asks for more than
-            partition columns (NON_PARTITION_COLUMN_REFERENCE), has a subquery
+        InvalidRequestError: it is no text (FAILED_RECOGNIZE_PREDICATE), reads other columns
+            than partition columns (NON_PARTITION_COLUMN_REFERENCE), has a subquery
             (UNSUPPORTED_SUBQUERY_IN_PARTITION_PREDICATES) or is no boolean.
     """
     try:

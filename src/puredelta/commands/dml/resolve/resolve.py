@@ -1,4 +1,4 @@
-"""Stage 2: the statement with every name known and every value of its column's type."""
+"""Stage 2: the statement with names resolved and values cast to the types of their columns."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _source(asked: Asked) -> DataFrame:
 
 
 def _require_free_names(before: TableConfig, after: TableConfig) -> None:
-    """Refuse columns whose names the change data feed needs, before anything is written."""
+    """Refuse columns with names reserved for the change data feed, before anything is written."""
     if after.is_active("changeDataFeed"):
         require_no_change_columns(
             after.schema.names, was_enabled=before.is_active("changeDataFeed")

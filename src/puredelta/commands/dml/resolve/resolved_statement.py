@@ -1,9 +1,9 @@
-"""A resolved statement that changes rows, and other rows in the place of its two sides.
+"""A resolved statement that changes rows, and frames with other rows for its two sides.
 
 MERGE, UPDATE and DELETE have this one form: an UPDATE is a MERGE without source rows and
 with one NOT MATCHED BY SOURCE clause.
 
-The stages that search and write read these types and nothing of the user's spelling. The
+The stages that search and write read only these types, never the user's spelling. The
 ``Column`` values are evaluated over the frames of ``ResolvedStatement.frames``:
 
 =====================  ========================================================
@@ -12,8 +12,8 @@ NOT MATCHED            ``frames.source(rows)``
 NOT MATCHED BY SOURCE  ``frames.target(rows)``
 =====================  ========================================================
 
-Frames may hold fewer columns than target and source have: those named by
-``target_columns`` and ``source_columns`` of what is evaluated are enough.
+Frames may hold fewer columns than target and source have: the ``target_columns`` and
+``source_columns`` of the evaluated expressions are enough.
 
 Target columns are named as the final schema spells them. Source columns are named by
 *staged name* (``SourceColumn.staged``), which is unique although two columns of a source may
@@ -50,7 +50,7 @@ class StatementFrames:
 
     frames: Frames
     source_columns: tuple[SourceColumn, ...]
-    """What the statement refers to."""
+    """The columns to which the statement refers."""
 
     def staging(self, source_rows: DataFrame) -> DataFrame:
         """Return the referenced columns of the user's source under their staged names.
@@ -91,9 +91,9 @@ class EquiPair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionParts:
-    """The conjuncts of a condition by the sides they use; together they are the condition.
+    """The conjuncts of a condition, grouped by the sides they read; their AND is the condition.
 
-    A conjunct that uses no column at all (``1 = 2``) counts as target-only.
+    A conjunct without any column (``1 = 2``) counts as target-only.
     """
 
     pairs: tuple[EquiPair, ...] = ()
@@ -108,7 +108,7 @@ class ResolvedCondition:
 
     column: Column
     predicate: Predicate
-    """What is known of it for pruning; parts that are not understood are ``Opaque``."""
+    """The condition as a predicate for pruning; parts that are not understood are ``Opaque``."""
     parts: ConditionParts
     sql: str
     """Plain SQL text for the history (W-16)."""
@@ -122,19 +122,19 @@ class ResolvedUpdate:
     """``UPDATE``: the new row."""
 
     values: Mapping[str, Column]
-    """The columns of the final schema, in its order, each of its type; those that are computed
-    from the finished row are left out (generated columns that are not assigned).
+    """The columns of the final schema, in its order, each of its type; generated columns that are
+    not assigned are left out, since they are computed from the finished row.
     """
     unchanged: frozenset[str]
-    """Columns whose value is the target's own."""
+    """Columns that keep the target's value."""
     target_columns: frozenset[str]
-    """Target columns that *assigned* values read; the unchanged ones come on top."""
+    """Target columns that *assigned* values read, without the unchanged ones."""
     source_columns: frozenset[str]
     """Staged names of the source columns that values read."""
 
     @property
     def reads_target(self) -> bool:
-        """Whether the new row needs anything of the old one."""
+        """Whether the new row needs any value of the old one."""
         return bool(self.target_columns or self.unchanged)
 
 
@@ -183,7 +183,7 @@ ResolvedClause: TypeAlias = MatchedClause | NotMatchedClause | NotMatchedBySourc
 
 
 class StatementKind(Enum):
-    """Which statement it is, for what its rows do not tell."""
+    """Kinds of statements, as far as their rows do not show them."""
 
     MERGE = "MERGE"
     UPDATE = "UPDATE"
@@ -193,13 +193,13 @@ class StatementKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedStatement:
-    """The whole statement, checked: what remains can only fail on rows, files or a race."""
+    """The whole statement, checked: only rows, files or concurrent commits can make it fail."""
 
     kind: StatementKind
     operation: Operation
-    """What the history says of it."""
+    """The operation for the history."""
     config: TableConfig
-    """The table after the statement; the very one it had before unless the schema evolves."""
+    """The table after the statement; the same object as before unless the schema evolves."""
     schema_evolves: bool
     on: ResolvedCondition
     matched: tuple[MatchedClause, ...]
@@ -208,14 +208,14 @@ class ResolvedStatement:
     target_columns: frozenset[str]
     """Target columns that ON or any clause condition reads."""
     source_columns: tuple[SourceColumn, ...]
-    """Source columns that anything reads, in the source's order."""
+    """All source columns that the statement reads, in the source's order."""
     has_subqueries: bool
-    """Whether an assigned value looks at other rows than its own."""
+    """Whether an assigned value reads other rows than its own."""
     pass_through: Callable[[], Mapping[str, Column]] = field(repr=False)
-    """Makes every column of the final schema as an old row has it, over ``frames.target(rows)``."""
+    """Makes every column of the final schema from an old row, over ``frames.target(rows)``."""
     frames: StatementFrames = field(repr=False)
     timestamp: StatementTimestamp = field(repr=False)
-    """Its one timestamp (M-24): ``timestamp.bind(rows)`` for every frame that is run."""
+    """The statement's one timestamp (M-24): ``timestamp.bind(rows)`` for every executed frame."""
 
     @property
     def schema(self) -> StructType:
@@ -229,7 +229,7 @@ class ResolvedStatement:
 
     @property
     def computed_columns(self) -> frozenset[str]:
-        """Generated columns that no clause gives a value: the table computes them in every row."""
+        """Generated columns that no clause assigns: they are computed in every row."""
         actions = [clause.action for clause in self.clauses]
         given = [a.values for a in actions if isinstance(a, ResolvedUpdate | ResolvedInsert)]
         return frozenset(self.config.generated_columns).difference(*given)

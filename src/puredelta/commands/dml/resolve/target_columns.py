@@ -1,7 +1,7 @@
 """Target columns of assignments, and the keyword DEFAULT (M-25 to M-29, M-100).
 
-It is the keyword only where no column of that name is in scope, as in Spark; so it shows as
-a name that the analyzer could not resolve.
+DEFAULT is the keyword only where no column of that name is in scope, as in Spark. So the
+keyword is a name that the analyzer could not resolve.
 """
 
 from __future__ import annotations
@@ -51,17 +51,17 @@ class TargetNames:
     qualifier: tuple[str, ...]
     """The target's alias, or the parts of its catalog name; empty if it has none."""
     displayed: Sequence[str]
-    """The columns as messages list them."""
+    """The columns as listed in messages."""
     case_sensitive: bool
 
     def find(self, text: str, *, clause: str) -> TargetField:
-        """Return what a name means; ``clause`` is how messages call the place it stands in.
+        """Return the meaning of a name; ``clause`` is the name of its clause in messages.
 
         A qualifier wins over a struct column of the same name, as everywhere in Spark.
 
         Raises:
-            InvalidRequestError: there is no such column, or a step leads into something
-                that is no struct.
+            InvalidRequestError: there is no such column, or a step leads into a value that is no
+                struct.
         """
         parts = parse_name(text)
         for skipped in self._qualifier_lengths(parts):
@@ -79,7 +79,7 @@ class TargetNames:
         )
 
     def _qualifier_lengths(self, parts: Sequence[str]) -> list[int]:
-        """Return how many leading parts may be a qualifier, the longest first, then none."""
+        """Return possible lengths of a qualifier in leading parts, the longest first, then none."""
         lengths = range(min(len(self.qualifier), len(parts) - 1), 0, -1)
         own = [self._cased(q) for q in self.qualifier]
         return [n for n in lengths if own[-n:] == [self._cased(p) for p in parts[:n]]] + [0]
@@ -133,7 +133,7 @@ class TargetNames:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceNames:
-    """The names of source columns, which become new columns of the target (M-46)."""
+    """The names of source columns that become new columns of the target (M-46)."""
 
     relations: tuple[TargetNames, ...]
     """One per qualifier: a source may join several relations."""
@@ -142,7 +142,7 @@ class SourceNames:
     def of(
         cls, schema: StructType, *, displayed: Sequence[str], case_sensitive: bool
     ) -> SourceNames:
-        """Group the columns by the qualifier that messages show them under."""
+        """Group the columns by their qualifier in messages."""
         by_qualifier: dict[tuple[str, ...], list[StructField]] = {}
         for field, shown in zip(schema.fields, displayed, strict=True):
             by_qualifier.setdefault(parse_name(shown)[:-1], []).append(field)
@@ -159,7 +159,7 @@ class SourceNames:
         )
 
     def find(self, text: str, *, clause: str) -> TargetField:
-        """Return the source column or field that a name means."""
+        """Return the source column or field of a name."""
         for names in self.relations[:-1]:
             with suppress(InvalidRequestError):
                 return names.find(text, clause=clause)
@@ -214,7 +214,7 @@ def require_insertable(paths: Sequence[TargetField], *, two_spellings: bool = Tr
 def require_no_identity_update(
     paths: Sequence[TargetField], identities: Mapping[str, Identity]
 ) -> None:
-    """Refuse to assign an identity column of a row that is there (M-102).
+    """Refuse to assign an identity column of an existing row (M-102).
 
     Raises:
         InvalidRequestError: names the column.
@@ -250,13 +250,13 @@ def require_no_explicit_identity(
 def find_set_column(
     written: str, schema: StructType, resolver: Resolver, *, case_sensitive: bool
 ) -> TargetField:
-    """Return what the left side of an assignment of UPDATE means; it may have a qualifier.
+    """Return the target of an assignment of UPDATE; it may have a qualifier.
 
-    The analyzer resolves the name like any expression, so what it cannot resolve is Spark's own
-    error; what it can resolve, but what cannot be written to (a value of a map), is Delta's.
+    The analyzer resolves the name like any expression, so an unresolved name is Spark's own
+    error; a resolved one that cannot be written, such as a value of a map, is Delta's.
 
     Raises:
-        InvalidRequestError: it lies inside an array or a map.
+        InvalidRequestError: it is inside an array or a map.
         pyspark.errors.AnalysisException: there is no such column or field.
     """
     frames = resolver.frames
@@ -280,7 +280,7 @@ _NOTHING = "NULL"
 def resolve_with_defaults(
     resolver: Resolver, requests: Sequence[Request], values: Collection[int]
 ) -> tuple[Resolution, frozenset[int]]:
-    """Resolve all requests; also return which of ``values`` are the keyword.
+    """Resolve all requests; also return the ``values`` that are the keyword.
 
     ``values`` are the positions of whole assigned values, the only place for the keyword.
     """

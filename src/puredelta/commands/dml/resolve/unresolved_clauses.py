@@ -19,7 +19,7 @@ from puredelta.commands.dml.spec import (
 from puredelta.spark.resolve.expressions import Request, Scope
 
 SEARCH_CONDITION = "search condition"
-"""What messages call ON."""
+"""The name of ON in messages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class ClauseDraft:
 
     @property
     def scope(self) -> Scope:
-        """What the clause may see."""
+        """The columns in scope of the clause."""
         match self.clause:
             case Matched():
                 return Scope.PAIR
@@ -46,12 +46,12 @@ class ClauseDraft:
 
     @property
     def condition_words(self) -> str:
-        """What messages call its condition: ``UPDATE condition``."""
+        """The name of its condition in messages: ``UPDATE condition``."""
         return f"{action_word(self.clause).upper()} condition"
 
     @property
     def action_words(self) -> str:
-        """What messages call its assignments: ``UPDATE clause``."""
+        """The name of its assignments in messages: ``UPDATE clause``."""
         return f"{action_word(self.clause).upper()} clause"
 
 

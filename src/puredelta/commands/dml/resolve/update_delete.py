@@ -1,6 +1,6 @@
 """Names, types and rules of an UPDATE or a DELETE, checked before anything runs.
 
-delta-spark leaves most of it to Spark's analyzer, so most errors here are Spark's own: an
+delta-spark leaves most of these checks to Spark's analyzer, so most errors here are Spark's own: an
 unknown name is ``UNRESOLVED_COLUMN``, not the class that MERGE has for it.
 """
 
@@ -54,11 +54,11 @@ def resolve_rows(
 ) -> ResolvedStatement:
     """Resolve a statement against the table as it is now; runs no Spark job.
 
-    It becomes a statement without a source and with one NOT MATCHED BY SOURCE clause.
+    The result has no source and one NOT MATCHED BY SOURCE clause.
 
     Args:
         spec: the statement.
-        target_rows: what the user knows as the table: its alias, its attributes.
+        target_rows: the table as the user named it: its alias, its attributes.
         config: the table at the version the statement reads.
         session: settings read at the start of the command.
     """
@@ -78,7 +78,7 @@ def resolve_rows(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RowResolver:
-    """One statement while it is resolved."""
+    """The resolution of one statement."""
 
     spec: RowSpec
     config: TableConfig
@@ -96,7 +96,7 @@ class _RowResolver:
             for expression in (*conditions, *(a.value for a in assignments))
         ]
         values = range(len(conditions), len(requests))
-        # A field inside a column has no default: there DEFAULT is a name like any other.
+        # A field inside a column has no default: for it, DEFAULT is a name like any other.
         whole = {n for n, path in zip(values, paths, strict=True) if len(path.names) == 1}
         resolution, keywords = resolve_with_defaults(resolver, requests, whole)
         require_no_errors(resolution.errors, requests, resolver, values=values)

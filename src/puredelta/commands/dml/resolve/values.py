@@ -39,7 +39,7 @@ from puredelta.spark.values.store_assignment import StoreAssigner, Value, lacks_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignedValue:
-    """A value for a column or a nested field, resolved but not yet of its type."""
+    """A value for a column or a nested field, resolved but not yet cast to its type."""
 
     path: TargetField
     value: Value
@@ -51,11 +51,11 @@ class AssignedValue:
 
 @dataclass(frozen=True, kw_only=True)
 class RowBuilder:
-    """Builds the rows that clauses write."""
+    """Builder of the rows that clauses write."""
 
     frames: Frames
     current: T.StructType
-    """The table's schema as it is."""
+    """The table's present schema."""
     config: TableConfig
     """The table after the statement."""
     assigner: StoreAssigner
@@ -66,9 +66,9 @@ class RowBuilder:
         return to_spark(self.config.schema)
 
     def update(self, assigned: Sequence[AssignedValue]) -> ResolvedUpdate:
-        """Return the new row of an UPDATE: what is not assigned keeps its value (M-26).
+        """Return the new row of an UPDATE: columns without an assignment keep their value (M-26).
 
-        A generated column that is not assigned is computed anew (M-101).
+        A generated column without an assignment is recomputed (M-101).
         """
         columns = {a.path.column for a in assigned}
         computed = self.config.generated_columns.keys() - columns
@@ -86,7 +86,7 @@ class RowBuilder:
         )
 
     def pass_through(self) -> dict[str, Column]:
-        """Return an old row in the columns the table has after the MERGE (M-126)."""
+        """Return an old row with the columns of the table after the MERGE (M-126)."""
         return {f.name: self._new_value(f, ()) for f in self.schema.fields}
 
     def _reads_old(self, assigned: AssignedValue) -> bool:
@@ -97,9 +97,9 @@ class RowBuilder:
         )
 
     def insert(self, assigned: Sequence[AssignedValue]) -> ResolvedInsert:
-        """Return the row of an INSERT: what is not assigned has its default, else NULL (M-100).
+        """Return the row of an INSERT: columns without a value have a default, else NULL (M-100).
 
-        Generated and identity columns that are not assigned are left to be computed. Where
+        Generated and identity columns without a value are left to be computed. Where
         one column is assigned twice, in two spellings, the first value counts.
         """
         by_column: Mapping[str, AssignedValue] = {a.path.column: a for a in reversed(assigned)}
@@ -116,7 +116,7 @@ class RowBuilder:
         )
 
     def default(self, path: TargetField) -> AssignedValue | None:
-        """Return what ``= DEFAULT`` assigns to a column; ``None``: as if it were not assigned.
+        """Return the value of ``= DEFAULT`` for a column; ``None`` means no assignment.
 
         Raises:
             InvalidRequestError: it is a field inside a column, which has no default.
@@ -145,7 +145,7 @@ class RowBuilder:
         return self._inside(field, self._current(field.name), mine, depth=1)
 
     def _current(self, name: str) -> Value | None:
-        """Return what a column holds now, unless it is new."""
+        """Return the present value of a column, unless it is new."""
         if name not in self.current.names:
             return None
         return Value(
@@ -162,9 +162,9 @@ class RowBuilder:
         *,
         depth: int,
     ) -> Column:
-        """Return the new value of a field of which ``assigned`` changes all or parts.
+        """Return the new value of a field that ``assigned`` changes as a whole or in parts.
 
-        A struct that was NULL comes to life with its other fields NULL.
+        A struct that was NULL becomes one with its other fields NULL.
         """
         whole = next((a for a in assigned if len(a.path.names) == depth), None)
         if whole is not None:
@@ -192,26 +192,26 @@ class RowBuilder:
 
 @dataclass(frozen=True, slots=True)
 class BoundAssignment:
-    """A column of the target and where its value comes from."""
+    """A column of the target with the origin of its value."""
 
     path: TargetField
     value: int | SourceColumn
-    """Which request, or the source column a star found."""
+    """The position of a request, or the source column found by a star."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementBinder:
-    """Walks a statement in the order its errors are reported."""
+    """Binding of a statement's assignments, in the order of its errors."""
 
     frames: Frames
     names: TargetNames
     new_names: SourceNames | None
-    """The columns a schema evolution may take over; ``None`` without one."""
+    """The columns that schema evolution may add; ``None`` without it."""
     errors: Mapping[int, ResolutionError]
     """By position of the request."""
 
     def bind(self, drafted: StatementDraft) -> tuple[tuple[BoundAssignment, ...], ...]:
-        """Return the assignments of every clause; nothing is left to resolve afterwards."""
+        """Return the assignments of every clause; no name is left to resolve."""
         self._require_names(0, SEARCH_CONDITION, Scope.PAIR)
         bound = tuple(self._clause(clause) for clause in drafted.clauses)
         self._require_no_aggregates(drafted)
@@ -286,7 +286,7 @@ class StatementBinder:
 
 
 def _taken_over(column: SourceColumn) -> BoundAssignment:
-    """A star that evolves the schema means every column of the source (M-40, M-41)."""
+    """Return all source columns, which a star under schema evolution means (M-40, M-41)."""
     path = TargetField(
         names=(column.name,), written=(column.name,), type=from_spark_type(column.type)
     )
