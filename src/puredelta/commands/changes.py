@@ -1,4 +1,4 @@
-"""Read the change data feed of a table: what every commit of a range did to which rows."""
+"""The change data feed of a table: rows changed by each commit of a range."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ from puredelta.spark.session.session import settings_of
 
 
 class MappedSchema(Enum):
-    """Under which version's schema changes of a table with column mapping are read."""
+    """The version whose schema is used to read changes of a table with column mapping."""
 
     END_VERSION = "endversion"
     LATEST = "latest"
     LEGACY = "legacy"
-    """The newest, too: without time travel it means the same."""
+    """Also the newest version: the two differ only with time travel."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeSettings:
-    """What the session says when changes are asked for; the defaults are those of delta-spark."""
+    """Session settings of the change data feed; the defaults are those of delta-spark."""
 
     may_exceed_newest: bool = False
     """``timestampOutOfRange.enabled``: a start beyond the newest version is an empty range."""
@@ -55,7 +55,7 @@ class ChangeSettings:
 
     @classmethod
     def parse(cls, settings: Mapping[str, str]) -> ChangeSettings:
-        """Read them from text by key; a setting that is not made may be missing.
+        """Parse the settings from text by key; a missing key means the default.
 
         >>> ChangeSettings.parse({}).may_exceed_newest
         False
@@ -82,7 +82,7 @@ def read_changes(
     ``update_preimage``, ``update_postimage`` or ``delete``), ``_commit_version`` (long) and
     ``_commit_timestamp``. The schema is the newest version's; with column mapping it is that
     of the end of the range. A start by time means the first version from then on, an end by
-    time the last one up to then; without an end the range goes up to the newest version as
+    time the last one up to then; without an end the range ends at the newest version as
     of this call. The log of the range is read and checked here, and no job runs.
 
     Examples:
@@ -104,24 +104,24 @@ def read_changes(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundChanges:
-    """The changes of a range of versions, by the log alone."""
+    """The changes of a range of versions, found in the log alone."""
 
     read: Snapshot
-    """The version under whose columns the rows are read."""
+    """The version whose columns the rows are read with."""
     files: ChangeFiles
 
 
 def find_changes(
     log: TableLog, start: RangeBound | None, end: RangeBound | None, settings: ChangeSettings
 ) -> FoundChanges:
-    """Return which files hold the changes of a range; errors are those of `read_changes`."""
+    """Return the files that hold the changes of a range; errors are those of `read_changes`."""
     if start is None:
         raise InvalidRequestError(
             "No startingVersion or startingTimestamp provided for CDC read. Pass one of them.",
             code=ErrorCode.NO_START_FOR_CDC_READ,
         )
     listing = list_log(log.store)
-    # Of the listing, not newer: both must speak of the same versions.
+    # The newest version of this listing, since both must describe the same versions.
     newest = log.snapshot(version=listing.latest_version)
     chosen = resolve_range(
         log.store,
@@ -151,8 +151,8 @@ def bound_of(
     """Return one bound of a range, None if none is given; ``which`` is starting or ending.
 
     Raises:
-        InvalidRequestError: both ways to say it are used (DELTA_MULTIPLE_CDC_BOUNDARY), or it
-            is no version or moment.
+        InvalidRequestError: both forms of the bound are used (DELTA_MULTIPLE_CDC_BOUNDARY), or
+            its value is no version or timestamp.
     """
     if version is not None and timestamp is not None:
         raise InvalidRequestError(
@@ -169,8 +169,8 @@ def bound_of(
 def _metadata_at_start(log: TableLog, newest: Snapshot, commits: Sequence[Commit]) -> Metadata:
     """Return the metadata in force at the first commit.
 
-    Rebuilding an old version is dear and often not needed: the commit may bring its own, or
-    the newest may date from before.
+    Rebuilding an old version is expensive and often not needed: the commit may contain its own
+    metadata, or the newest metadata may be older than the commit.
     """
     first, *later = commits
     own = last_metadata([first])
@@ -188,7 +188,7 @@ def _read_snapshot(
     first: Metadata,
     mapped_schema: MappedSchema,
 ) -> Snapshot:
-    """Return the version whose schema the rows are read under, as delta-spark chooses it."""
+    """Return the version whose schema is used to read the rows, chosen as by delta-spark."""
     if mapped_schema is not MappedSchema.END_VERSION or chosen.end == newest.version:
         return newest
     at_end = log.snapshot(version=chosen.end)

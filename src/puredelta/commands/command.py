@@ -1,7 +1,7 @@
-"""One call of a command: all that it works with, put together once.
+"""One call of a command, with everything it works with.
 
 A command reads its session, its settings and the newest version of its table when it starts.
-It passes the resulting `Command` on, and hands it to `finish` with what is to be committed.
+It passes the resulting `Command` on, and passes it to `finish` with the actions to commit.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ _WRITES_ROWS = {Capability.APPEND, Capability.OVERWRITE, Capability.MERGE}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostCommitHook:
-    """Work that follows a commit, and cannot undo it."""
+    """Work after a commit, which cannot undo the commit."""
 
     name: str
-    """What a warning calls it when it fails."""
+    """Its name in the warning about its failure."""
     run: Callable[[Command, Committed], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """One call of a command on one version of a table. Nothing here changes while it runs.
+    """One call of a command on one version of a table, unchanged while it runs.
 
-    What the transaction has read so far is the one exception: it grows until the commit.
+    The one exception is the record of the transaction's reads, which grows until the commit.
     """
 
     spark: SparkSession
@@ -68,7 +68,7 @@ class Command:
     """The version that the command reads; None where there is no table yet."""
     transaction: Transaction
     hooks: tuple[PostCommitHook, ...] = ()
-    """Run in this order when the commit has landed."""
+    """Run in this order after the commit."""
     environment: Environment = DEFAULT_ENVIRONMENT
     started: float = field(default_factory=time.monotonic)
     """The `time.monotonic` at which the call began."""
@@ -84,10 +84,10 @@ class Command:
         """Return rows as the version that the command reads gives them.
 
         ``only_subqueries`` is for rows that the command itself makes of this version, where
-        expressions of the user look at tables.
+        expressions of the user read tables.
 
-        What they read of the command's own table is part of what the transaction has read:
-        only rows that read nothing of it can be a blind append. Runs no job.
+        Reads of the command's own table become part of the transaction's reads: only rows that
+        read nothing of it can be a blind append. Runs no job.
 
         Raises:
             InvalidRequestError: the rows need a column that this version does not have
@@ -111,7 +111,7 @@ class Command:
         return bound.rows
 
     def on(self, snapshot: Snapshot) -> Command:
-        """Return the same call on another version, of which nothing has been read yet."""
+        """Return the same call on another version, with an empty record of reads."""
         return replace(self, existing=snapshot, transaction=self.transaction.on(snapshot))
 
     def clock(self) -> int:
@@ -123,7 +123,7 @@ class Command:
         return int((time.monotonic() - self.started) * 1000)
 
     def already_committed(self) -> bool:
-        """Return whether the table has this application's version already, and depend on it."""
+        """Return whether the table already has this application's version, and record the read."""
         wanted = self.settings.set_transaction
         if wanted is None:
             return False
@@ -155,7 +155,7 @@ def _stale(why: Stale, snapshot: Snapshot) -> DeltaError:
 
 
 def _candidates(snapshot: Snapshot, predicate: Predicate | None) -> FileTable:
-    """Return the files that may hold rows that a condition is true of."""
+    """Return the files that can hold rows for which a condition is true."""
     files = snapshot.files
     if predicate is None:
         return files
@@ -172,9 +172,9 @@ def start_command(
 ) -> Command:
     """Start a call on the newest version of a table. Runs no Spark job.
 
-    The settings are those of a command that no application id belongs to, and no hook follows
-    the commit: a command that wants others puts them in with `dataclasses.replace`.
-    ``capability`` is what the command will do to the table.
+    The settings are those without an application id, and no hook follows the commit; a command
+    replaces them with `dataclasses.replace`.
+    ``capability`` is the kind of access that the command needs.
     """
     started = time.monotonic()
     session = SessionInfo.of(spark)
@@ -194,7 +194,7 @@ def command_on(
     session: SessionInfo | None = None,
     environment: Environment = DEFAULT_ENVIRONMENT,
 ) -> Command:
-    """Start a call on a version that is read already, or on None where there is no table yet."""
+    """Start a call on a version that was read before, or on None where there is no table yet."""
     session = SessionInfo.of(spark) if session is None else session
     REFUSED_BY_WRITES.require_defaults(session.settings)
     require_no_arbiter(log.root_uri, session.settings)
@@ -218,10 +218,10 @@ def command_on(
 
 
 def next_command(command: Command, capability: Capability) -> Command:
-    """Start another commit of the same call, on what is the newest version now.
+    """Start another commit of the same call, on the newest version.
 
-    The session is not read again. Hooks, and an application id, belong to the first commit;
-    its phases are not reported.
+    The session is not read again. Hooks and the application id belong to the first commit;
+    phases of the second are not reported.
     """
     following = command_on(
         command.spark,
@@ -235,7 +235,7 @@ def next_command(command: Command, capability: Capability) -> Command:
 
 
 def engine_info(spark_version: str) -> str:
-    """Return what the history says of the writer.
+    """Return the history's name of the writer.
 
     >>> engine_info("4.1.0")  # doctest: +ELLIPSIS
     'Apache-Spark/4.1.0 puredelta/...'

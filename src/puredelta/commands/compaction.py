@@ -1,6 +1,6 @@
 """Compaction: files of a snapshot rewritten in bins, for OPTIMIZE and after a commit.
 
-The commit stands whatever happens here; the next commit tries again.
+A failed compaction after a commit leaves that commit valid; the next commit tries again.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from puredelta.store.base import Store
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimizeSettings:
-    """How an OPTIMIZE that a user asks for runs."""
+    """Settings of an OPTIMIZE statement."""
 
     limits: BinLimits
     cubes: ClusterLimits
@@ -63,7 +63,7 @@ class OptimizeSettings:
 
     @classmethod
     def parse(cls, settings: Mapping[str, str]) -> OptimizeSettings:
-        """Read them from text by key; a setting that is not made may be missing."""
+        """Parse the settings from text by key; a missing key means the default."""
         max_file_size = _size(delta_conf.OPTIMIZE_MAX_FILE_SIZE, settings)
         return cls(
             cubes=ClusterLimits(
@@ -82,11 +82,11 @@ class OptimizeSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AutoCompactSettings:
-    """When a commit is followed by a compaction, and how that runs."""
+    """Settings of the compaction after a commit: its thresholds and its scope."""
 
     limits: BinLimits
     min_num_files: int
-    """``autoCompact.minNumFiles``: a partition with fewer small files is left alone."""
+    """``autoCompact.minNumFiles``: a partition with fewer small files is not compacted."""
     changed_partitions_only: bool
     """``autoCompact.modifiedPartitionsOnly.enabled``."""
     skips_blind_appends: bool
@@ -96,7 +96,7 @@ class AutoCompactSettings:
     def parse(
         cls, settings: Mapping[str, str], properties: TableProperties
     ) -> AutoCompactSettings | None:
-        """Read the settings; ``None`` where neither session nor table asks for compaction."""
+        """Parse the settings; ``None`` where neither session nor table enables compaction."""
         if not _is_enabled(settings, properties):
             return None
         max_file_size = _size(delta_conf.AUTO_COMPACT_MAX_FILE_SIZE, settings)
@@ -115,7 +115,7 @@ class AutoCompactSettings:
 
 
 def _is_enabled(settings: Mapping[str, str], properties: TableProperties) -> bool:
-    """Ask the session first, then the table by its old property, then by its new one."""
+    """Look at the session first, then at the old property of the table, then at the new one."""
     legacy = properties.configuration.get("delta.autoOptimize", "")
     wish = delta_conf.AUTO_COMPACT.text(settings)
     if wish is None and legacy.strip().lower() == "true":
@@ -179,18 +179,18 @@ _SCHEMA = f"""path STRING, metrics STRUCT<
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimizeOutcome:
-    """What an OPTIMIZE did."""
+    """The result of an OPTIMIZE."""
 
     root_uri: str
     version: int | None
-    """The version it committed; ``None`` if there was nothing to do."""
+    """The version committed; ``None`` if there was nothing to do."""
     bins: tuple[Bin, ...]
     added: tuple[Add, ...]
     removed: tuple[Remove, ...]
     num_partitions: int
     """Of the files in ``bins``."""
     num_considered: int
-    """Files that it could have rewritten."""
+    """Files that were eligible for a rewrite."""
     is_z_order: bool
     clustering: ClusteringPlan | None
     num_columns: int
@@ -204,7 +204,7 @@ class OptimizeOutcome:
     def row(self, spark: SparkSession) -> DataFrame:
         """Return delta-spark's one row ``path, metrics``.
 
-        What it leaves at 0 there (``endTimeMs``, ``totalScheduledTasks``) is 0 here, too.
+        Values that delta-spark leaves at 0 (``endTimeMs``, ``totalScheduledTasks``) are 0 here.
         """
         vectors = [r.deletion_vector for r in self.removed if r.deletion_vector is not None]
         metrics: dict[str, Any] = {
@@ -265,7 +265,7 @@ def _files(adds: Sequence[Add]) -> dict[str, int]:
 
 
 def operation_metrics(added: Sequence[Add], removed: Sequence[Remove]) -> dict[str, int]:
-    """Return what the history says of an OPTIMIZE; quartiles as delta-spark picks them."""
+    """Return the operation metrics of an OPTIMIZE; quartiles as delta-spark picks them."""
     sizes = sorted(add.size_bytes for add in added) or [0]
     return {
         "numRemovedFiles": len(removed),
@@ -292,13 +292,13 @@ def _sizes(sizes: Sequence[int]) -> dict[str, Any]:
 
 
 def _parallelism(spark: SparkSession) -> int:
-    """Return the tasks that can run at once; 0 over Connect, which does not say."""
+    """Return the tasks that can run at once; 0 over Connect, where the number is unknown."""
     return 0 if is_connect(spark) else spark.sparkContext.defaultParallelism
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Optimization:
-    """Files of one snapshot that are to be rewritten, and the operation for the history."""
+    """The files of one snapshot to rewrite, and the operation for the history."""
 
     command: Command
     bins: tuple[Bin, ...]
@@ -306,7 +306,7 @@ class Optimization:
     num_considered: int
     order: CurveOrder | None = None
     clustering: ClusteringPlan | None = None
-    """Then every bin becomes a cube."""
+    """If set, every bin becomes a Z-cube."""
 
     def describe(self) -> str:
         """Return one line for the log."""
@@ -314,7 +314,7 @@ class Optimization:
         return f"{num_files} of {self.num_considered} files in {len(self.bins)} bins"
 
     def run(self) -> OptimizeOutcome:
-        """Write the files and commit them in the place of the old ones, if there are any.
+        """Write new files and commit them in the place of the old ones, if there are any.
 
         Appends of other writers never conflict; a writer that deletes one of the files first wins.
         """
@@ -367,7 +367,7 @@ class Optimization:
                 yield replace(add, data_change=False, tags=tags, clustering_provider=LIQUID)
 
     def _tags(self) -> dict[str, str] | None:
-        """Say that rows kept their ids, if the table tracks rows (M-110)."""
+        """Return the tag for preserved row ids, if the table tracks rows (M-110)."""
         return (
             None
             if tracked_columns(self.command.snapshot.config) is None
@@ -407,13 +407,13 @@ class Optimization:
 
 
 def described_as_wanted(command: Command, config: TableConfig) -> TableConfig:
-    """Return a table whose new files get statistics if the session wants them."""
+    """Return the table with statistics for its new files if the session wants them."""
     collects = delta_conf.STATS_COLLECT.flag(command.session.settings)
     return config if collects else without_statistics(config)
 
 
 def compactable_files(snapshot: Snapshot, files: FileTable) -> FileTable:
-    """Leave out files that were clustered: combining them would undo that.
+    """Exclude clustered files: combining them would undo the clustering.
 
     A table that is no longer clustered (``CLUSTER BY NONE``) has nothing to undo.
     """
@@ -428,7 +428,7 @@ def _discard_all(results: Sequence[WriteResult], store: Store) -> None:
 
 
 def require_all_rows(bins: Sequence[Bin], written: Sequence[WriteResult]) -> None:
-    """Refuse other rows than the files have, where the log knows their number."""
+    """Refuse a row count other than that of the files, where the log has it."""
     counts = [logical_rows(add) for each in bins for add in each.files]
     known = [count for count in counts if count is not None]
     num_rows = sum(result.num_rows for result in written)
@@ -444,10 +444,10 @@ logger = logging.getLogger(__name__)
 
 
 def _compact(command: Command, committed: Committed) -> None:
-    """Compact the partitions that a commit added files to, where session or table want it.
+    """Compact the partitions that a commit added files to, where session or table enable it.
 
     Runs nothing unless one of them has ``autoCompact.minNumFiles`` small files; then one Spark
-    job and one commit of its own.
+    job and one separate commit.
     """
     settings = AutoCompactSettings.parse(command.session.settings, committed.config.properties)
     if settings is None:
@@ -484,18 +484,18 @@ def _compact(command: Command, committed: Committed) -> None:
 
 
 AUTO_COMPACTION = PostCommitHook(name="auto compaction", run=_compact)
-"""For every command that adds files to a table, but OPTIMIZE itself."""
+"""The hook of every command that adds files to a table, except OPTIMIZE itself."""
 
 
 def added_partitions(adds: Iterable[Add], partitioning: Partitioning) -> frozenset[PartitionKey]:
-    """Return the partitions that get files with new rows."""
+    """Return the partitions to which the commit adds files with new rows."""
     return frozenset(partitioning.key(add.partition_values) for add in adds if add.data_change)
 
 
 def partitions_over_threshold(
     files: FileTable, partitioning: Partitioning, *, min_num_files: int
 ) -> frozenset[PartitionKey]:
-    """Return the partitions with at least so many files."""
+    """Return the partitions with at least that number of files."""
     counts = Counter(files.partition_keys(partitioning))
     return frozenset(key for key, count in counts.items() if count >= min_num_files)
 

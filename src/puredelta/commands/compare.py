@@ -1,13 +1,13 @@
 """Differences between versions, and the last change of each row.
 
-The log says which files both versions have, with the same deletion vector: their rows are the
-same and are not read. Everything else is read under the columns of the newer version, by the
-names that files have, so that renamed, added, widened and dropped columns need nothing.
+Files that both versions have, with the same deletion vector, hold equal rows and are not read.
+All other files are read with the columns of the newer version, by the names inside the files, so
+renamed, added, widened and dropped columns need no special case.
 
-A table that tracks rows knows it: every row has the version that last changed it. For any other
-table the data files that commits added and removed are compared: a row was last changed by the
-newest version that has more rows of its values than the one before. Rows that a commit only
-copied from file to file cancel out.
+In a table with row tracking every row records the version of its last change. For any other table,
+the files added and removed by each commit are compared: a row was last changed by the newest
+version with more rows of its values than the version before. Rows that a commit only copied from
+file to file cancel out.
 """
 
 from __future__ import annotations
@@ -56,9 +56,10 @@ def diff_rows(
 ) -> DataFrame:
     """Return the rows that two versions do not share; reads the log, runs no job.
 
-    Without keys: ``_change`` (``added`` or ``removed``) and the columns, a row as often as it is
-    more in one version than in the other. With keys, which must be unique in each version:
-    ``_change`` (``changed``, too), the keys, and ``before`` and ``after``, structs of the others.
+    Without keys: ``_change`` (``added`` or ``removed``) and the columns; a row is repeated as
+    often as one version has it more than the other. With keys, which must be unique in each
+    version: ``_change`` (``changed``, too), the keys, and ``before`` and ``after``, structs of
+    the other columns.
 
     Raises:
         TableNotFoundError: there is no such version.
@@ -83,7 +84,7 @@ def diff_rows(
 
 
 def require_same_types(one: TableConfig, two: TableConfig) -> None:
-    """Refuse versions between which a column's values mean something else.
+    """Refuse two versions between which the meaning of a column's values changed.
 
     Raises:
         InvalidRequestError: a column has another type, and none that the feature typeWidening
@@ -134,16 +135,16 @@ def _rows_of(
 
 
 def _net_rows(before: DataFrame, after: DataFrame) -> DataFrame:
-    """Return the rows that one side has more often, with `_SIGN`: how many more ``after`` has."""
+    """Return the rows that one side has more often; `_SIGN` is the surplus in ``after``."""
     signed = before.withColumn(_SIGN, F.lit(-1)).unionByName(after.withColumn(_SIGN, F.lit(1)))
     return net_rows(signed, F.col(_SIGN), before.schema)
 
 
 def net_rows(signed: DataFrame, sign: Column, schema: T.StructType, *more: str) -> DataFrame:
-    """Count equal rows by their sign, and return those whose count is not 0, in `_SIGN`.
+    """Sum equal rows by their sign, and return those with a sum other than 0, in `_SIGN`.
 
-    ``more`` are columns that tell rows apart, too, and stay. NULL equals NULL; maps, which Spark
-    does not compare, are compared as JSON.
+    ``more`` are further columns that distinguish rows, and stay. NULL equals NULL; maps, which
+    Spark does not compare, are compared as JSON.
     """
     grouped = {
         _GROUPED.format(n): comparable(F.col(quote(f.name)), f.dataType)
@@ -158,14 +159,14 @@ def net_rows(signed: DataFrame, sign: Column, schema: T.StructType, *more: str) 
 
 
 def comparable(value: Column, kind: T.DataType) -> Column:
-    """Return a value as something that Spark can group by."""
+    """Return a value in a form that Spark can group by."""
     if any(name in kind.simpleString() for name in ("map<", "variant")):
         return F.to_json(F.struct(value.alias("v")))
     return value
 
 
 def _without_sign(rows: DataFrame) -> DataFrame:
-    """Return a row as often as it counts."""
+    """Return each row as often as its count."""
     change = F.when(F.col(_SIGN) > 0, "added").otherwise("removed")
     times = F.array_repeat(F.lit(0), F.abs(_SIGN).cast("int"))
     names = [quote(name) for name in rows.columns if name != _SIGN]
@@ -208,7 +209,7 @@ def blame_rows(
     """Return rows of the newest version with the version that last changed them.
 
     The columns are those of the table, then ``_version`` (long), ``_timestamp``, ``_operation``
-    and ``_user_metadata``; NULL where that commit is no longer in the log. ``condition`` chooses
+    and ``_user_metadata``; NULL where that commit is no longer in the log. ``condition`` selects
     rows by their present values. Reads the log, and runs no job.
     """
     snapshot = log.snapshot()
@@ -258,7 +259,7 @@ def _named(schema: T.StructType, keys: Sequence[str]) -> list[Column]:
 
 
 def _first(versions: Iterable[int]) -> int:
-    """Return the oldest version from which on no commit is missing."""
+    """Return the oldest version since which no commit is missing."""
     newest_first = sorted(versions, reverse=True)
     first = newest_first[0]
     for version in newest_first[1:]:

@@ -1,6 +1,6 @@
 """SHOW, DESCRIBE TABLE and DESCRIBE DETAIL of a table.
 
-Everything comes from the log, nothing from the columns that a catalog may list.
+All values come from the log, even where the catalog lists columns.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Row = tuple[str, str, str | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedTable:
-    """A table at one version, and its place in the catalog if it has one."""
+    """A table at one version, with its catalog entry if it has one."""
 
     snapshot: Snapshot
     location: str
@@ -46,13 +46,13 @@ class DescribedTable:
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """The name in messages."""
         if self.known is None:
             return display_name((SESSION_CATALOG, "delta", self.location))
         return self.known.full_name
 
     def properties(self) -> dict[str, str]:
-        """Return what is shown as a property, by key: configuration, clustering, protocol."""
+        """Return the shown properties by key: configuration, clustering, protocol."""
         metadata, protocol = self.snapshot.metadata, self.snapshot.protocol
         shown = {
             **metadata.configuration,
@@ -202,7 +202,7 @@ def detail_rows(
 ) -> DataFrame:
     """Return one row that describes the table at this version; reads nothing.
 
-    ``catalog_name`` is the name by which it was found; without one it is the log's.
+    ``catalog_name`` is the name that the caller used; without one it is the log's.
     """
     metadata, protocol = snapshot.metadata, snapshot.protocol
     created_ms = metadata.created_ms
@@ -227,7 +227,7 @@ def detail_rows(
 
 
 def other_detail_rows(spark: SparkSession, entry: StoredEntry) -> DataFrame:
-    """Return one row of what the catalog says of a table of another format, as delta-spark."""
+    """Return the catalog's description of a table of another format, as delta-spark does."""
     row = (
         entry.provider,
         None,

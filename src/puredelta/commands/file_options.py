@@ -1,6 +1,6 @@
 """Session settings and write options of commits and of data files.
 
-The options of a write stand among the settings of its command, where those of the session are.
+A write option replaces the session setting of its key among the settings of a command.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitSettings:
-    """What goes into every commit of one command beside what the command does."""
+    """Additions to every commit of one command."""
 
     user_metadata: str | None = None
     """``commitInfo.userMetadata``, or the option ``userMetadata`` of a write."""
@@ -40,11 +40,11 @@ class CommitSettings:
     flushes_files: bool = True
     """``spark.puredelta.flushDataFiles``."""
     resets_set_transaction: bool = False
-    """``write.txnVersion.autoReset.enabled``: the next command needs a version of its own."""
+    """``write.txnVersion.autoReset.enabled``: the next command needs a new version."""
 
     @classmethod
     def parse(cls, settings: Mapping[str, str]) -> CommitSettings:
-        """Read the settings of a command that no application id belongs to.
+        """Parse the settings of a command without an application id.
 
         >>> CommitSettings.parse({}).records_metrics
         True
@@ -57,7 +57,7 @@ class CommitSettings:
 
     @classmethod
     def parse_idempotent(cls, settings: Mapping[str, str]) -> CommitSettings:
-        """Read the settings of a command that an application may execute only once."""
+        """Parse the settings of a command that an application may execute only once."""
         return replace(
             cls.parse(settings),
             set_transaction=set_transaction_of(
@@ -67,13 +67,13 @@ class CommitSettings:
         )
 
     def reset_set_transaction(self, spark: SparkSession) -> None:
-        """Unset the session's ``txnVersion`` if the user wants that after each command."""
+        """Unset the session's ``txnVersion`` if the session wants that after each command."""
         if self.set_transaction is not None and self.resets_set_transaction:
             spark.conf.unset(delta_conf.TXN_VERSION.key)
 
 
 def set_transaction_of(app_id: str | None, version: str | None) -> SetTransaction | None:
-    """Return the action that names an application and its version, None if neither is given.
+    """Return the action with an application and its version, None if neither is given.
 
     Raises:
         InvalidRequestError: only one of them is given, or the version is no whole number.
@@ -91,9 +91,9 @@ def set_transaction_of(app_id: str | None, version: str | None) -> SetTransactio
 
 
 def require_no_arbiter(root_uri: str, settings: Mapping[str, str]) -> None:
-    """Refuse to write where other writers ask DynamoDB who has made a version.
+    """Refuse to write where a DynamoDB table arbitrates between other writers.
 
-    delta-spark's `S3DynamoDBLogStore` copies its commits over what is there, so one of this
+    delta-spark's `S3DynamoDBLogStore` overwrites existing commit files, so a commit of this
     library would be lost.
 
     Raises:
@@ -120,7 +120,7 @@ def require_no_arbiter(root_uri: str, settings: Mapping[str, str]) -> None:
 
 
 def parse_bytes(text: str) -> int:
-    """Read a size as Spark spells it; what is no size is -1.
+    """Parse a size in Spark's spelling; -1 for any other text.
 
     >>> parse_bytes("10MB"), parse_bytes("10485760b"), parse_bytes("-1")
     (10485760, 10485760, -1)
@@ -133,13 +133,13 @@ def parse_bytes(text: str) -> int:
 
 
 FILE_ROWS = "spark.sql.files.maxRecordsPerFile"
-"""Spark's setting; the option ``maxRecordsPerFile`` takes its place."""
+"""Spark's setting; the write option ``maxRecordsPerFile`` replaces it."""
 CODEC = "option compression"
-"""Where the option ``compression`` stands: above the table's codec, and that above Spark's."""
+"""Key of the write option ``compression``, which overrides the table's codec and Spark's."""
 
 
 def file_options(settings: Mapping[str, str], properties: TableProperties) -> FileOptions:
-    """Return how files of a table are written (M-141, M-143).
+    """Return the size limits and compression of a table's files (M-141, M-143).
 
     >>> file_options({FILE_ROWS: "10"}, TableProperties.of({})).rows_max
     10
@@ -155,7 +155,7 @@ def file_options(settings: Mapping[str, str], properties: TableProperties) -> Fi
 
 
 def parse_rows(key: str, text: str) -> int:
-    """Read how many rows a file may have; 0, which is any number, for what is not positive.
+    """Parse the row limit of a file; 0, which means no limit, for a number that is not positive.
 
     Raises:
         InvalidRequestError: the text is no whole number.

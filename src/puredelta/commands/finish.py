@@ -1,11 +1,11 @@
 """The end of every command: one commit, its hooks, and cleanup after a failure.
 
-Here alone a transaction is committed, so every operation says the same things in the history:
+Only this module commits a transaction, so all operations leave the same values in the history:
 the user's metadata, the operation metrics if they are wanted, the application's version.
 
-The moment the store has created the commit file divides the module. Before it, a failure
-removes the data files and the table is as it was. After it the commit stands: whatever fails
-then is logged, never raised, and no file is removed.
+The creation of the commit file divides the module. A failure before it removes the data files, and
+the table is unchanged. After it the commit is final: later failures are logged, never raised, and
+no file is removed.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ logger = logging.getLogger(__name__)
 
 @contextmanager
 def discarded_on_failure(discard: Callable[[], None]) -> Iterator[None]:
-    """Commit files inside; where that fails, ``discard`` them and raise again.
+    """Commit files in the block; if it fails, ``discard`` them and raise again.
 
-    They stay where the commit may have landed: its outcome is unknown, or somebody
-    interrupted it. A file too many is harmless, a missing one is data lost.
+    The files stay if the commit may have succeeded: its outcome is unknown, or it was
+    interrupted. An extra file is harmless, a missing one is lost data.
     """
     try:
         yield
@@ -52,7 +52,7 @@ def discarded_on_failure(discard: Callable[[], None]) -> Iterator[None]:
 
 
 def remove_quietly(remove: Callable[[], None]) -> None:
-    """Remove files; what cannot be removed is left for VACUUM and must hide no other error."""
+    """Remove files; those that cannot be removed are left for VACUUM, without an error."""
     try:
         remove()
     except (OSError, DeltaError) as failure:
@@ -66,11 +66,11 @@ def finish(
     discard: Callable[[], None] | None = None,
     checkpoint: CheckpointWish = CheckpointWish.AT_INTERVAL,
 ) -> Committed:
-    """Commit what a command has prepared, refresh cached frames, and run the command's hooks.
+    """Commit the prepared actions of a command, refresh cached frames, and run the command's hooks.
 
-    The command's application id, user metadata and choice of metrics are put in here.
-    ``discard`` removes the data files that the command has written; it is called where the commit
-    is known not to stand. They are flushed before the commit names them.
+    The command's application id, user metadata and metrics are added here. ``discard`` removes
+    the data files of the command; it is called if the commit is known to have failed. New data
+    files are flushed before the commit names them.
     """
     with discarded_on_failure(discard or _nothing):
         if discard is not None and command.settings.flushes_files:
@@ -105,7 +105,7 @@ def _stamped(action: Action, now_ms: int) -> Action:
 
 
 def _flush_new_files(command: Command, request: CommitRequest) -> None:
-    """Make the new files durable before a commit names them; a file that gets a vector is old."""
+    """Make new files durable before a commit names them; files that only get a vector are old."""
     removed = {action.path for action in request.actions if isinstance(action, Remove)}
     named = (
         path_below_root(command.log.root_uri, action.path)
@@ -117,7 +117,7 @@ def _flush_new_files(command: Command, request: CommitRequest) -> None:
 
 
 def _run(hook: PostCommitHook, command: Command, committed: Committed) -> None:
-    """Run what follows a commit; the commit stands whatever happens here."""
+    """Run a hook after the commit; its failure does not affect the commit."""
     try:
         hook.run(command, committed)
     except Exception as error:
@@ -132,15 +132,15 @@ def _run(hook: PostCommitHook, command: Command, committed: Committed) -> None:
 
 
 def _refresh(command: Command, committed: Committed) -> None:
-    """Let cached frames show the new version; a commit that changes no table leaves them alone."""
+    """Refresh cached frames, unless the commit changed neither files nor metadata."""
     if any(isinstance(action, Add | Remove | Metadata) for action in committed.actions):
         refresh_cached_frames(command.spark, command.log)
 
 
 def _follow(command: Command, committed: Committed) -> None:
-    """Bring symlink manifests up to date; again where another commit came between.
+    """Update symlink manifests, repeatedly if other commits follow meanwhile.
 
-    Its own writer may have written manifests before ours, which did not know of it.
+    Another writer may have written manifests before this commit, without its files.
     """
     changes_files = any(isinstance(action, Add | Remove) for action in committed.actions)
     if not committed.config.properties.symlink_manifests or not changes_files:
@@ -153,7 +153,7 @@ def _follow(command: Command, committed: Committed) -> None:
 
 
 def _warn_readers(command: Command, committed: Committed) -> None:
-    """Say that the metadata of another format (UniForm without a table feature) is older now."""
+    """Warn that metadata of another format (UniForm without a table feature) is outdated."""
     formats = committed.config.metadata.configuration.get("delta.universalFormat.enabledFormats")
     if formats:
         logger.warning(

@@ -1,8 +1,8 @@
-"""Manifests: files that tell engines without Delta support which data files are the table's.
+"""Manifests: lists of a table's data files for engines without Delta support.
 
 ``symlink_format_manifest`` writes, for each partition, a text file with one absolute path a
-line, as Presto's and Athena's ``SymlinkTextInputFormat`` reads it. GENERATE writes them; those of
-a table with ``delta.compatibility.symlinkFormatManifest.enabled`` follow every commit.
+line, in the format of Presto's and Athena's ``SymlinkTextInputFormat``. GENERATE writes them; for
+a table with ``delta.compatibility.symlinkFormatManifest.enabled`` every commit updates them.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _MANIFEST = "manifest"
 
 
 def generate(store: Store, snapshot: Snapshot, mode: str) -> int:
-    """Write the files of a mode, case ignored, for this version; return how many.
+    """Write the files of a mode, case ignored, for this version; return their number.
 
-    Manifests of partitions that have no files any more are removed.
+    Manifests of partitions without files are removed.
 
     Raises:
         InvalidRequestError: there is no such mode (DELTA_MODE_NOT_SUPPORTED), or files have
@@ -48,9 +48,9 @@ def generate(store: Store, snapshot: Snapshot, mode: str) -> int:
 
 
 def update_manifests(store: Store, snapshot: Snapshot, changes: Iterable[Action]) -> int:
-    """Write the manifests of the partitions that these actions change; return how many.
+    """Write the manifests of the partitions that these actions change; return their number.
 
-    If there is no manifest yet all of them are written.
+    If there is no manifest yet, all of them are written.
     """
     changed = [action for action in changes if isinstance(action, Add | Remove)]
     unknown = any(action.partition_values is None for action in changed)
@@ -81,7 +81,7 @@ def _write(store: Store, snapshot: Snapshot, keys: frozenset[_Key], *, every: bo
 def manifest_contents(snapshot: Snapshot, keys: frozenset[_Key] | None = None) -> dict[str, str]:
     """Return the text of each manifest, or of those of some partitions, by its path.
 
-    An unpartitioned table has one always.
+    An unpartitioned table always has one.
     """
     config, columns = snapshot.config, snapshot.config.physical_partition_columns
     texts = [
@@ -102,7 +102,7 @@ def manifest_contents(snapshot: Snapshot, keys: frozenset[_Key] | None = None) -
 
 
 def _key(values: Mapping[str, str | None], columns: Iterable[str]) -> _Key:
-    """Return a partition as its directory is called: by its text, where empty text is NULL.
+    """Return a partition as in the name of its directory: by its text, with empty text as NULL.
 
     Two spellings of one value have a manifest each, as in delta-spark: its directory is named after
     the directory of its files, and each file is in one manifest.

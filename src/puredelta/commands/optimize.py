@@ -1,4 +1,4 @@
-"""OPTIMIZE from statement to commit: its partitions, ZORDER columns, request and report."""
+"""OPTIMIZE from statement to commit: its partitions, ZORDER columns, plan and report."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ class OptimizeSpec:
     predicates: tuple[str, ...] = ()
     """SQL conditions on partition columns; all of them must hold."""
     z_order_by: tuple[str, ...] = ()
-    """Columns, and fields with dots; without any, files are brought together as they are."""
+    """Columns, and nested fields with dots; without any, rows keep their order."""
     full: bool = False
-    """``OPTIMIZE table FULL``: cluster everything anew."""
+    """``OPTIMIZE table FULL``: cluster all files again."""
 
 
 def files_where(spark: SparkSession, snapshot: Snapshot, predicates: Sequence[str]) -> FileTable:
@@ -93,8 +93,8 @@ def resolve_z_columns(
 
     Raises:
         InvalidRequestError: one partitions the table (ZORDERING_ON_PARTITION_COLUMN), does not
-            exist (ZORDERING_COLUMN_DOES_NOT_EXIST), or gets no statistics, so that ordering by
-            it would be of no use (ZORDERING_ON_COLUMN_WITHOUT_STATS).
+            exist (ZORDERING_COLUMN_DOES_NOT_EXIST), or has no statistics, so that ordering by
+            it would be useless (ZORDERING_ON_COLUMN_WITHOUT_STATS).
     """
     partitioned = {name.lower() for name in config.partition_columns}
     indexed = indexed_columns(config.data_schema, config.properties)
@@ -163,7 +163,7 @@ _CLUSTER_CONFS = (
 
 
 def planned_optimize(optimization: Optimization, state: ReportState) -> Report:
-    """Return which files an OPTIMIZE brings together; runs nothing."""
+    """Return the report of the files that an OPTIMIZE combines; runs nothing."""
     return _report(optimization, state)
 
 
@@ -174,7 +174,7 @@ def optimized_report(
     seconds: Mapping[str, float],
     jobs_run: int | None,
 ) -> Report:
-    """Return what an OPTIMIZE did."""
+    """Return the report of an executed OPTIMIZE."""
     return _report(
         optimization, ReportState.EXECUTED, outcome=outcome, seconds=seconds, jobs_run=jobs_run
     )
@@ -262,7 +262,7 @@ def _jobs(optimization: Optimization) -> tuple[JobCount, ...]:
 
 
 _ROW_SIZE_LEAST = 10
-"""Bytes; where no statistics tell the number of rows, there are not more than this means."""
+"""Bytes; gives an upper bound of the number of rows where statistics lack it."""
 
 
 def run_optimize(spark: SparkSession, log: TableLog, spec: OptimizeSpec) -> DataFrame:
@@ -294,12 +294,11 @@ def execute_optimize(
     *,
     on_phase: Callable[[Phase], None] = ignore_phase,
 ) -> OptimizeOutcome:
-    """Bring files of the latest version together, or order their rows along a curve.
+    """Combine files of the latest version, or order their rows along a curve.
 
-    One Spark job writes all files (two stages), along a curve another one samples the rows.
-    Nothing is committed where there is nothing to do; a Z-order always has something.
-    Files of a clustered table are clustered, those that another provider has clustered are left
-    alone.
+    One Spark job writes all files (two stages); along a curve another one samples the rows.
+    Nothing is committed where there is nothing to do; a Z-order always has work. Files of a
+    clustered table are clustered, except those of another clustering provider.
     """
     command = start_command(spark, log, Capability.MERGE, on_phase=on_phase)
     return plan_optimize(command, spec).run()
@@ -328,7 +327,7 @@ def plan_optimize(command: Command, spec: OptimizeSpec) -> Optimization:
 
 
 def _plain(command: Command, spec: OptimizeSpec, settings: OptimizeSettings) -> Optimization:
-    """Plan to bring files together, along a Z-order curve if the user names columns."""
+    """Plan to combine files, along a Z-order curve if the user names columns."""
     snapshot = command.snapshot
     considered = files_where(command.spark, snapshot, spec.predicates)
     partitioning = Partitioning.of(snapshot.config, command.session.time_zone)

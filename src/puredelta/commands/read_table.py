@@ -31,14 +31,15 @@ from puredelta.spark.session.session import settings_of
 from puredelta.spark.session.storage import file_system_options, open_log
 
 TimestampArgument: TypeAlias = str | dt.datetime | dt.date
-"""A moment: text as Spark casts it to a timestamp, a datetime, or a day's first moment. What
-names no zone is meant in the session's time zone."""
+"""A timestamp: text as Spark casts it, a datetime, or a date, which means its start. The
+session's time zone is used where none is given.
+"""
 
 _ONE_ROW = "SELECT * FROM VALUES (0)"
 _RELATIVE = re.compile(r"\s*(?:epoch|now|today|tomorrow|yesterday)\b", re.IGNORECASE)
-"""Words that Spark takes in a literal alone."""
+"""Words that Spark accepts only in a timestamp literal."""
 _WHOLE = re.compile(r"[+-]?\d{1,18}")
-"""As Java reads a long; more digits are no version of any table."""
+"""A number that Java can read as a long; longer ones are no version of any table."""
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 
 
@@ -51,7 +52,7 @@ def read_table(
     where: str | None = None,
     storage_options: Mapping[str, object] | None = None,
 ) -> DataFrame:
-    """Return the rows of the table at ``path``, or those of which ``where`` is true.
+    """Return the rows of the table at ``path``, or those for which ``where`` is true.
 
     Runs no job on the table's data.
     """
@@ -72,7 +73,7 @@ def read_named(
     """Return the rows of the table at ``path`` for a query.
 
     ``names`` has, in lower case, every column that the query can need, None for any. The frame
-    lacks other columns where a plan could not ask for some. Errors as `read_table`.
+    lacks other columns if no plan could request some. Errors as `read_table`.
     """
     snapshot = snapshot_of(spark, open_log(spark, path), version=version, timestamp=timestamp)
     chosen = version is not None or timestamp is not None
@@ -123,10 +124,10 @@ def resolve_timestamp(spark: SparkSession, instant: TimestampArgument) -> int:
             text = instant.isoformat()
         case _:
             text = instant
-            if _RELATIVE.match(text) is not None:  # Spark's optimizer would take it
+            if _RELATIVE.match(text) is not None:  # Spark's optimizer would accept it
                 raise _not_a_timestamp(instant)
-    # The session's own cast knows its zone and every spelling Spark takes. No job: one row.
-    # No SQL parameter: parsers that extensions bring, delta-spark's for one, may not bind it.
+    # The session's own cast knows its zone and all of Spark's spellings. No job: one row.
+    # No SQL parameter: parsers of extensions, delta-spark's for one, may not bind it.
     millis = F.unix_millis(F.lit(text).try_cast("timestamp")).alias("millis")
     row = spark.sql(_ONE_ROW).select(millis).first()
     if row is None or row["millis"] is None:
@@ -177,8 +178,8 @@ def read_stream(
     Raises:
         TableNotFoundError: there is no table (DELTA_PATH_DOES_NOT_EXIST, DELTA_TABLE_NOT_FOUND).
         InvalidRequestError: the table has no columns, or see `StreamOptions.parse`.
-        UnsupportedError: an option or the table needs what is not implemented.
-        CorruptTableError: the log, or that of schemas, is damaged.
+        UnsupportedError: an option or a feature of the table is not implemented.
+        CorruptTableError: the log, or the schema log, is damaged.
     """
     REFUSED_BY_STREAMS.require_defaults(settings_of(spark))
     given = {name.lower(): text for name, text in options.items()}
@@ -235,7 +236,7 @@ def history_rows(spark: SparkSession, log: TableLog, *, limit: int | None = None
 
 
 def utc_time(time_ms: int) -> dt.datetime:
-    """Return a moment for a TIMESTAMP column; it has a zone, so no session changes it."""
+    """Return a timestamp with a time zone, so that the session's zone does not change it."""
     return dt.datetime.fromtimestamp(time_ms // 1000, tz=dt.timezone.utc) + dt.timedelta(
         milliseconds=time_ms % 1000
     )
@@ -264,5 +265,5 @@ def _row(entry: HistoryEntry) -> tuple[Any, ...]:
 
 
 def _text(value: Any) -> str | None:
-    """Return a JSON value as text: strings as they stand, everything else as JSON."""
+    """Return a JSON value as text: strings unchanged, everything else as JSON."""
     return value if value is None or isinstance(value, str) else json.dumps(value)

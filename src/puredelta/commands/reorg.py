@@ -1,4 +1,4 @@
-"""REORG TABLE ... APPLY (PURGE): deleted rows and dropped columns leave the data files."""
+"""REORG TABLE ... APPLY (PURGE): removal of deleted rows and dropped columns from data files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def run_reorg(spark: SparkSession, log: TableLog, predicates: Sequence[str] = ()
 
 
 def purge(command: Command, predicates: Sequence[str] = ()) -> OptimizeOutcome:
-    """Write files anew that hold rows a deletion vector hides, or columns the table has dropped.
+    """Rewrite files with a deletion vector, or with columns that the table has dropped.
 
     Every other file stays. One Spark job writes all files; nothing is committed where there is
     nothing to do. Only a table with column mapping can have dropped columns: their footers are
@@ -70,7 +70,7 @@ def _files_to_purge(files: FileTable, config: TableConfig, store: Store) -> File
 
 
 def holds_dropped_columns(footer: pq.FileMetaData, config: TableConfig) -> bool:
-    """Tell whether a file has a column, or a field of a struct, that its table has not."""
+    """Tell whether a file has a column, or a field of a struct, that its table lacks."""
     stored = footer.schema.to_arrow_schema()
     return _has_more([stored.field(n) for n in range(len(stored))], config.data_schema, config)
 

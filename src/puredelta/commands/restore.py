@@ -61,7 +61,7 @@ _SCHEMA = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreOutcome:
-    """What a RESTORE did."""
+    """The result of a RESTORE."""
 
     table_size_bytes: int
     num_files: int
@@ -88,7 +88,7 @@ class RestoreOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestorePlan:
-    """Which files come back and which go."""
+    """The files to add again and those to remove."""
 
     command: Command
     target: Snapshot
@@ -109,9 +109,9 @@ def restore_report(
     seconds: Mapping[str, float],
     version: int | None = None,
 ) -> Report:
-    """Return which files come back and which go, with the rows in them; ``version`` is the new one.
+    """Return the report of added and removed files, with their rows; ``version`` is the new one.
 
-    A file that has another deletion vector in the two versions is among both.
+    A file with another deletion vector in the two versions is among both.
     """
     restored, removed = plan.restored, plan.removed
     return Report(
@@ -169,10 +169,10 @@ def restore_table(
     timestamp: str | None = None,
     clock: Clock = wall_clock,
 ) -> RestoreOutcome | None:
-    """Restore a version, or what was current at a time; None if that is the newest already.
+    """Restore a version, or the one that was current at a time; None if it is the newest already.
 
-    The protocol keeps every feature it has gained, identity columns go on counting where they
-    are, and the row ids given out stay given out.
+    The protocol keeps every feature it has gained, identity columns keep their counters, and
+    assigned row ids are not assigned again.
     """
     with running_statement(spark, "RESTORE", log.root_uri, runs_jobs=False) as running:
         stage = StageTimer(statement=log.root_uri, around=running.around)
@@ -197,9 +197,9 @@ def plan_restore(
     timestamp: str | None = None,
     clock: Clock = wall_clock,
 ) -> RestorePlan | None:
-    """Compare two versions, and look whether the files are there; changes nothing, runs no job.
+    """Compare two versions, and check that the files exist; changes nothing, runs no job.
 
-    Raises what `restore_table` raises before it commits.
+    Raises the errors of `restore_table` that occur before it commits.
     """
     if (version is None) == (timestamp is None):
         raise ValueError("RESTORE takes a version or a timestamp, one of both")
@@ -273,13 +273,13 @@ def differing_files(target: FileTable, latest: FileTable) -> tuple[FileTable, Fi
 
 
 def restored_config(target: Snapshot, latest: Snapshot) -> TableConfig:
-    """Return what the table is after it was restored."""
+    """Return the configuration of the restored table."""
     protocol = with_features(target.protocol, supported_features(latest.protocol))
     return TableConfig.of(protocol, _with_high_water_marks(target, latest))
 
 
 def _with_high_water_marks(target: Snapshot, latest: Snapshot) -> Metadata:
-    """Let identity columns of both versions go on where they had come (M-103)."""
+    """Keep the higher of both versions' high water marks of identity columns (M-103)."""
     current = identities(latest.config.schema)
     marks: dict[str, int] = {}
     for name, identity in identities(target.config.schema).items():
@@ -300,7 +300,7 @@ def _absent(keys: pa.ChunkedArray, others: pa.ChunkedArray) -> pa.ChunkedArray:
 def _domains(
     target: Mapping[str, DomainMetadata], latest: Mapping[str, DomainMetadata]
 ) -> Sequence[DomainMetadata]:
-    """Return the clustering as it was; other domains are their owners' affair."""
+    """Return the clustering of the older version; other domains belong to their owners."""
     if CLUSTERING_DOMAIN in target:
         return (target[CLUSTERING_DOMAIN],)
     if CLUSTERING_DOMAIN in latest:
@@ -308,7 +308,7 @@ def _domains(
     return ()
 
 
-# --- which version --------------------------------------------------------------------------
+# --- the version ----------------------------------------------------------------------------
 
 
 def _find_target(
@@ -343,25 +343,25 @@ _TIME_CODES = {
 
 
 def _timestamp_text(time_ms: int, time_zone: str) -> str:
-    """Write a time as ``java.sql.Timestamp`` does, in the session's zone."""
+    """Return a time in the format of ``java.sql.Timestamp``, in the session's zone."""
     moment = dt.datetime.fromtimestamp(time_ms / 1000, tz=parse_time_zone(time_zone))
     fraction = f"{time_ms % 1000:03d}".rstrip("0") or "0"
     return f"{moment:%Y-%m-%d %H:%M:%S}.{fraction}"
 
 
-# --- are the files there --------------------------------------------------------------------
+# --- existence of files ---------------------------------------------------------------------
 
 
 def ignores_missing(settings: Mapping[str, str]) -> bool:
-    """Return whether the session wants no error for files that are gone."""
+    """Return whether the session tolerates missing files."""
     return settings.get(IGNORE_MISSING_SETTING, "false").lower() == "true"
 
 
 def require_present(files: FileTable, target: Snapshot, *, purpose: str) -> None:
-    """Refuse a version of which files are gone.
+    """Refuse a version with missing files.
 
     Raises:
-        InvalidRequestError: a file is not there (FILE_NOT_FOUND).
+        InvalidRequestError: a file is missing (FILE_NOT_FOUND).
     """
     missing = list(_missing(list(files.adds()), target))
     if missing:
@@ -377,9 +377,9 @@ def require_present(files: FileTable, target: Snapshot, *, purpose: str) -> None
 
 
 def paths_of(add: Add) -> Iterator[str]:
-    """Yield the data file and, if it lies in a file, the deletion vector, as the log spells them.
+    """Yield the data file and, if it is in a file, the deletion vector, as the log spells them.
 
-    VACUUM takes a vector that was replaced, while the data file stays in use.
+    VACUUM deletes a replaced vector even while its data file is in use.
     """
     yield add.path
     if add.deletion_vector is not None and (path := vector_path(add.deletion_vector)) is not None:
@@ -402,7 +402,7 @@ def _missing(adds: Sequence[Add], target: Snapshot) -> Iterator[str]:
 def prepare_restore(
     spark: SparkSession, log: TableLog, *, version: int | None = None, timestamp: str | None = None
 ) -> PreparedFiles[RestoreOutcome | None]:
-    """Prepare a RESTORE; its explanation reads the log and looks for the files.
+    """Prepare a RESTORE; its explanation reads the log and checks that the files exist.
 
     An execution returns None where the table is in that state already.
     """

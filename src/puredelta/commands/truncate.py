@@ -1,4 +1,4 @@
-"""TRUNCATE TABLE: every row goes, the table stays. No data file is read."""
+"""TRUNCATE TABLE: removal of all rows, without reading a data file."""
 
 from __future__ import annotations
 

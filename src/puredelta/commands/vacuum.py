@@ -1,7 +1,7 @@
-"""VACUUM: listing, decision and deletion between two commits, its request and its report.
+"""VACUUM: listing, decision and deletion between two commits, its plan and its report.
 
-Nothing runs on Spark. Only files below the table root are ever deleted, links are not
-followed, and what another writer may be writing now is younger than the retention time.
+Nothing runs on Spark. Only files below the table root are deleted, links are not followed, and
+the retention time protects files that another writer may still be writing.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ class Retention:
     """The retention time of one VACUUM."""
 
     specified: timedelta | None
-    """What the caller asked for; None where the table decides."""
+    """The caller's retention time; None where the table decides."""
     default: timedelta
     """``delta.deletedFileRetentionDuration``."""
     check_enabled: bool
 
     @property
     def effective(self) -> timedelta:
-        """How old a file has to be to go."""
+        """The minimum age of a deleted file."""
         return self.default if self.specified is None else self.specified
 
 
@@ -81,8 +81,8 @@ def resolve_retention(
 ) -> Retention:
     """Decide on a retention time; hours are rounded to whole ones, as in delta-spark.
 
-    ``ignore_shorter`` is delta-spark's rule: a time shorter than the table's own does not
-    count, but for 0, which means all that is not needed now. A longer one counts always.
+    ``ignore_shorter`` is delta-spark's rule: a time shorter than the table's own is ignored,
+    except 0, which means all unneeded files. A longer one always counts.
 
     Raises:
         InvalidRequestError: it is negative (VACUUM_RETENTION_PERIOD_NEGATIVE), or shorter
@@ -115,7 +115,7 @@ def resolve_retention(
 logger = logging.getLogger(__name__)
 
 LAST_VACUUM = f"{LOG_DIRECTORY}/_last_vacuum_info"
-"""delta-spark's note of the commit up to which removed files are gone."""
+"""delta-spark's note of the commit up to which removed files are deleted."""
 _LAST_VERSION = "latestCommitVersionOutsideOfRetentionWindow"
 _INVENTORY = {
     "path": "string",
@@ -127,22 +127,22 @@ _CHECKERS_MAX = 8
 
 
 class VacuumScope(Protocol):
-    """Where files are looked for."""
+    """The places that VACUUM searches for files."""
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing that commits removed is passed over."""
+        """Whether it covers every file that commits have removed."""
         ...
 
     def find(self, log: TableLog, snapshot: Snapshot, *, before_ms: int) -> Garbage:
-        """Return what may be deleted: not needed, and older than a time."""
+        """Return the files to delete: unneeded, and older than a time."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Everything:
-    """The table's directory is listed after the snapshot was taken: what a commit since then
-    wrote is younger.
+    """The whole directory, listed after the snapshot was taken: files of later commits are younger
+    than the retention time.
     """
 
     is_complete: bool = True
@@ -162,7 +162,7 @@ EVERYTHING = Everything()
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """``LITE``: nothing is listed, so files that no commit ever named stay."""
+    """``LITE``: no listing, so files that no commit ever named stay."""
 
     is_complete: bool = True
 
@@ -191,8 +191,8 @@ class Removed:
 class Inventory:
     """``USING INVENTORY``: the rows of a query are the listing.
 
-    Paths are relative to the table or below it; others, hidden ones and directories are passed
-    over. The times of the rows are believed.
+    Paths are relative to the table or below it; others, hidden ones and directories are skipped.
+    The times of the rows are trusted.
     """
 
     rows: DataFrame
@@ -215,9 +215,9 @@ class Inventory:
 
 
 def remember_vacuum(log: TableLog, *, before_ms: int) -> None:
-    """Note the newest commit from before a time: what it and older ones removed is gone.
+    """Record the newest commit before a time: files removed up to it have been deleted.
 
-    A note that cannot be written is a warning: the next LITE looks at more commits.
+    A failure to write it is a warning: the next LITE reads more commits.
     """
     try:
         version = -1
@@ -232,7 +232,7 @@ def remember_vacuum(log: TableLog, *, before_ms: int) -> None:
 
 
 def _last_vacuumed(store: Store) -> int:
-    """Return the commit up to which removed files are gone, -1 if none is known."""
+    """Return the commit up to which removed files are deleted, -1 if none is known."""
     if not store.exists(LAST_VACUUM):
         return -1
     try:
@@ -256,7 +256,7 @@ def _require_commits(log: TableLog, first: int) -> None:
 
 
 def _gone(action: Action, committed_ms: int, root_uri: str) -> Iterator[StoredFile]:
-    """Yield the files that nobody needs once a commit is old, with the time since then."""
+    """Yield the files that become unneeded with a commit, each with the time since then."""
     paths: list[tuple[str | None, int]] = []
     at_ms = committed_ms
     if isinstance(action, Remove):
@@ -293,7 +293,7 @@ def _listed(rows: DataFrame, root_uri: str) -> Iterator[StoredFile]:
         below = path.removeprefix("file://").removeprefix("file:") if plain != root else path
         if below.startswith(f"{plain}/"):
             below = below[len(plain) + 1 :]
-        # Once more as the log spells paths, so that nothing leads out of the table.
+        # Encoded as in the log and checked again, so that no path leaves the table.
         inside = path_below_root(root_uri, encode_path(below))
         if inside is not None and inside == below:
             yield StoredFile(path=inside, size_bytes=size_bytes, modified_ms=modified_ms)
@@ -309,13 +309,13 @@ _HOUR = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VacuumPlan:
-    """What goes, by a listing of the storage."""
+    """The files to delete, from a listing of the storage."""
 
     command: Command
     garbage: Garbage
     retention: Retention
     before_ms: int
-    """Only what is older goes, in milliseconds since 1970."""
+    """The time limit, in milliseconds since 1970: only older files are deleted."""
     scope: VacuumScope
 
     def describe(self) -> str:
@@ -330,7 +330,7 @@ def vacuum_report(
     seconds: Mapping[str, float],
     deleted: int | None = None,
 ) -> Report:
-    """Return which files and empty directories go; ``deleted`` is how many went."""
+    """Return the report of files and directories to delete; ``deleted`` counts deleted ones."""
     garbage, command = plan.garbage, plan.command
     files = [(file.path, file.size_bytes) for file in garbage.files]
     decisions = first_decisions(
@@ -384,7 +384,7 @@ _DELETERS_MAX = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VacuumOutcome:
-    """What a VACUUM deleted, or would delete."""
+    """The files that a VACUUM deleted, or would delete."""
 
     root_uri: str
     paths: tuple[str, ...]
@@ -414,10 +414,10 @@ def vacuum(
 ) -> VacuumOutcome:
     """Delete files that are not needed by versions younger than the retention time.
 
-    Without ``retention_hours`` the table's ``delta.deletedFileRetentionDuration`` decides, and
-    like delta-spark also where they are fewer, but for 0.
-    A dry run deletes and commits nothing. ``scope`` says where files are looked for; without it
-    the session does (``vacuum.lite.enabled``).
+    Without ``retention_hours`` the table's ``delta.deletedFileRetentionDuration`` decides. As in
+    delta-spark, it also replaces fewer hours, except 0. A dry run deletes and commits nothing.
+    ``scope`` is where files are searched; without it the session decides
+    (``vacuum.lite.enabled``).
     """
     with running_statement(spark, "VACUUM", log.root_uri, runs_jobs=False) as running:
         stage = StageTimer(statement=log.root_uri, around=running.around)
@@ -444,7 +444,7 @@ def plan_vacuum(
     scope: VacuumScope | None = None,
     clock: Clock = wall_clock,
 ) -> VacuumPlan:
-    """List what ``scope`` says and choose what goes; deletes nothing."""
+    """List the files of ``scope`` and choose those to delete; deletes nothing."""
     command = start_command(spark, log, Capability.ADMINISTER, clock=clock)
     settings = command.session.settings
     retention = resolve_retention(
@@ -463,10 +463,10 @@ def plan_vacuum(
 
 
 def _delete_recorded(plan: VacuumPlan) -> VacuumOutcome:
-    """Delete what is not needed, between the two commits that tell of it.
+    """Delete unneeded files, between the commits that record start and end.
 
-    What is needed is read again when the first is there: whoever restores files before has
-    committed that, and whoever does so later sees that we have started.
+    After the start commit, the needed files are read again. A RESTORE that committed earlier is
+    included; a later one sees the start commit.
     """
     command, garbage, before_ms = plan.command, plan.garbage, plan.before_ms
     _record(command, _started(plan.retention), _planned_metrics(garbage))
@@ -501,7 +501,7 @@ def _outcome(log: TableLog, garbage: Garbage, *, num_deleted: int) -> VacuumOutc
 
 
 def _delete(store: Store, garbage: Garbage) -> int:
-    """Delete files side by side, then the empty directories, and return how many are gone."""
+    """Delete files in parallel, then the empty directories; return the number of deleted files."""
 
     def delete_file(path: str) -> bool:
         store.delete(path)
@@ -525,7 +525,7 @@ def _planned_metrics(garbage: Garbage) -> Mapping[str, int]:
 
 
 def _record(command: Command, operation: Operation, metrics: Mapping[str, int]) -> None:
-    """Commit that a VACUUM began or ended, where the session wants that; there are no actions."""
+    """Commit the start or end of a VACUUM, without actions, if the session wants it."""
     if VACUUM_LOGGING.text(command.session.settings) == "false":
         return
     following = next_command(command, Capability.ADMINISTER)

@@ -1,1 +1,1 @@
-"""ALTER TABLE: properties, columns, constraints, clustering and protocol, one commit a change."""
+"""ALTER TABLE: properties, columns, constraints, clustering and protocol, one commit per change."""

@@ -1,4 +1,4 @@
-"""One change of a table's definition and its commit; CLUSTER BY and SET LOCATION."""
+"""Definition changes and their commits; CLUSTER BY and SET LOCATION."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from puredelta.spark.session.session import settings_of
 
 
 def start_change(spark: SparkSession, log: TableLog) -> Command:
-    """Read the newest version for a change of it."""
+    """Read the newest version of a table in order to change it."""
     return start_command(spark, log, Capability.ADMINISTER)
 
 
 def next_change(command: Command) -> Command:
-    """Read the newest version for another change by the same statement."""
+    """Read the newest version again, for another change by the same statement."""
     return next_command(command, Capability.ADMINISTER)
 
 
@@ -50,9 +50,9 @@ def commit_change(
     writes_metadata: bool = True,
     tags: Mapping[str, str] | None = None,
 ) -> int:
-    """Commit what a statement makes of a table, and return the version that this makes.
+    """Commit a changed definition, and return the version made.
 
-    ``writes_metadata``: the metadata action is part of the commit though it may be as before.
+    ``writes_metadata``: the commit contains a metadata action even if the metadata is unchanged.
     """
     before = command.snapshot.config
     unchanged = after.metadata == before.metadata
@@ -70,7 +70,7 @@ def changed_config(
 ) -> TableConfig:
     """Return the table with other metadata or protocol, checked together.
 
-    The protocol rises where the properties need it.
+    The protocol is raised where the properties need it.
     """
     properties = TableProperties.of(metadata.configuration)
     schema = parse_schema(metadata.schema_string)
@@ -85,7 +85,7 @@ def cluster_table_by(
 ) -> int | None:
     """Set the clustering columns, none for CLUSTER BY NONE; return the version made.
 
-    A table that never was clustered stays as it is where there are no columns: None.
+    Returns None, without a commit, for CLUSTER BY NONE on a table that never was clustered.
 
     Raises:
         InvalidRequestError: the table is partitioned, or a column cannot cluster it.
@@ -115,7 +115,8 @@ def cluster_table_by(
 def require_table_at(spark: SparkSession, now: TableLog, wanted: TableLog) -> None:
     """Require a Delta table at the new location, with the columns and partitions of the present.
 
-    Where the present location has no table any more, because it was moved, any table will do.
+    If the present location has no table any more, because the table was moved, any table is
+    accepted.
 
     Raises:
         TableNotFoundError: there is no Delta table (DELTA_MISSING_DELTA_TABLE).

@@ -48,20 +48,20 @@ _DEFAULTS_FEATURE = "allowColumnDefaults"
 
 
 class Unset(Enum):
-    """A part of a column that is to go."""
+    """Marker for a part of a column that is to be removed."""
 
     DEFAULT = "default"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnEdit:
-    """What is to change; None leaves a part as it is."""
+    """Changes of one column; None leaves a part as it is."""
 
     data_type: T.DataType | None = None
     nullable: bool | None = None
     comment: str | None = None
     default: str | Unset | None = None
-    """SQL text of the default of rows to come."""
+    """SQL text of the default for future rows."""
     place: ColumnPosition | None = None
 
 
@@ -109,7 +109,7 @@ def _with_field(
 def edited_field(
     config: TableConfig, path: FieldPath, old: StructField, edit: ColumnEdit
 ) -> StructField:
-    """Return a field as the edit makes it; its place and the history of its type are not here."""
+    """Return a field with the edit applied, except its position and the history of its type."""
     if not isinstance(find_type(config.schema, path[:-1])[1], StructType):
         _require_only_a_type(path, old, edit)
     if IDENTITY_STEP in old.metadata and (edit.data_type or edit.default is not None):
@@ -154,7 +154,7 @@ def _with_type(
 
 
 def _require_only_a_type(path: FieldPath, old: StructField, edit: ColumnEdit) -> None:
-    """The element of an array and the key and value of a map have a type and nothing else."""
+    """Refuse all but a type for the element of an array and the key and value of a map."""
     name = ".".join(path)
     if edit.comment is not None:
         raise InvalidRequestError(
@@ -194,9 +194,9 @@ def _unsupported(path: FieldPath, old: str, new: str) -> InvalidRequestError:
 
 
 def sync_identity(spark: SparkSession, log: TableLog, path: FieldPath) -> int:
-    """Let the values to be generated follow those that are there; return the version made.
+    """Advance the next generated value past all existing values; return the version made.
 
-    For a column that takes values from its user. The high water mark never goes back. Runs
+    For a column that takes values from its user. The high water mark is never lowered. Runs
     one Spark job, over this column.
 
     Raises:
@@ -229,7 +229,7 @@ def sync_identity(spark: SparkSession, log: TableLog, path: FieldPath) -> int:
 
 
 def synced_mark(identity: Identity, last: int) -> int | None:
-    """Return the high water mark that covers the furthest value there is; None if none does.
+    """Return the high water mark that covers the furthest existing value; None if none does.
 
     >>> column = Identity(column="id", start=10, step=5, allows_explicit_insert=True)
     >>> synced_mark(column, 12), synced_mark(column, 3)
@@ -237,7 +237,7 @@ def synced_mark(identity: Identity, last: int) -> int | None:
     """
     known = identity.high_water_mark
     if identity.further(last, identity.start) != last:
-        return known  # all lie before the first value
+        return known  # all are before the first value
     mark = identity.rounded(last)
     return mark if known is None else identity.further(known, mark)
 

@@ -1,9 +1,9 @@
-"""ADD, DROP, RENAME and REPLACE COLUMNS, without touching a data file.
+"""ADD, DROP, RENAME and REPLACE COLUMNS, without rewriting a data file.
 
-Dropping and renaming need column mapping; a column that a file lacks is read as NULL.
+DROP and RENAME need column mapping; a column that a file lacks is read as NULL.
 
-It may change the order, comments and nullability (only to looser) and add columns, also nested
-ones. To drop a column or to change its type is refused, because the data files have the old one.
+REPLACE COLUMNS may change order and comments, make columns nullable, and add columns, also nested
+ones. It may not drop a column or change a type, because the data files have the old one.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ class NewColumn:
 
     field: T.StructField
     parent: FieldPath = ()
-    """Where it goes: the empty path is the table itself."""
+    """The path of the parent field; the empty path is the table itself."""
     place: ColumnPosition | None = None
-    """None where nothing was said: at the end."""
+    """None where no position was given: at the end."""
 
 
 def add_table_columns(spark: SparkSession, log: TableLog, columns: Sequence[NewColumn]) -> int:
-    """Add columns, NULL in the rows there are; return the version made."""
+    """Add columns, NULL in all existing rows; return the version made."""
     command = start_change(spark, log)
     snapshot = command.snapshot
     schema = snapshot.config.schema
@@ -91,7 +91,7 @@ def add_table_columns(spark: SparkSession, log: TableLog, columns: Sequence[NewC
 def drop_table_columns(
     spark: SparkSession, log: TableLog, paths: Sequence[FieldPath], *, if_exists: bool = False
 ) -> int | None:
-    """Drop columns and nested fields; return the version made, None if there was none of them."""
+    """Drop columns and nested fields; return the version made, None if none of them existed."""
     command = start_change(spark, log)
     REFUSED_BY_DROP_COLUMN.require_defaults(command.session.settings)
     config = command.snapshot.config
@@ -130,7 +130,7 @@ def rename_table_column(spark: SparkSession, log: TableLog, path: FieldPath, new
 
 
 def recorded_place(place: ColumnPosition) -> str | None:
-    """Return a place as the history shows it."""
+    """Return a position as the history shows it."""
     if isinstance(place, End):
         return place.value if place is End.FIRST else None
     return f"AFTER {place.name}"
@@ -142,7 +142,7 @@ def _with_columns(
     partition_columns: tuple[str, ...],
     moved: Mapping[FieldPath, FieldPath | None],
 ) -> TableConfig:
-    """Return the table with fewer or renamed columns, also where a property names them."""
+    """Return the table with fewer or renamed columns, in the properties that name columns, too."""
     configuration = dict(config.metadata.configuration)
     named = config.properties.data_skipping_stats_columns
     if named is not None:
@@ -230,15 +230,15 @@ _Retype = Callable[[FieldPath, DataType, DataType], DataType]
 
 
 def replace_table_columns(spark: SparkSession, log: TableLog, columns: T.StructType) -> int:
-    """Give a table these columns in this order; return the version made.
+    """Set the columns of a table and their order; return the version made.
 
     Columns keep their names as the table spells them, and a comment where no other is given.
-    Data files stay as they are: new columns are NULL in the rows there are.
+    Data files stay as they are: new columns are NULL in existing rows.
 
     Raises:
         InvalidRequestError: a column would be dropped, become NOT NULL or of another type
             (UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP), the table has identity columns
-            (IDENTITY_COLUMNS_REPLACE_COLUMN_NOT_SUPPORTED), or the names are no table's.
+            (IDENTITY_COLUMNS_REPLACE_COLUMN_NOT_SUPPORTED), or a name is not allowed.
         ConflictError: another writer changed the table meanwhile.
     """
     command = start_change(spark, log)
@@ -259,9 +259,9 @@ def replace_table_columns(spark: SparkSession, log: TableLog, columns: T.StructT
 def replaced_struct(
     old: StructType, new: StructType, path: FieldPath, retype: _Retype
 ) -> StructType:
-    """Return the fields of ``new``, each with what is known of the one it stands for.
+    """Return the fields of ``new``, each with the metadata of the old field of its name.
 
-    ``retype`` says what a type that is neither struct, array nor map becomes.
+    ``retype`` converts a type that is neither struct, array nor map.
 
     Raises:
         InvalidRequestError: a field is missing, or becomes or comes as NOT NULL.

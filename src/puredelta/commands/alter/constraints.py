@@ -1,4 +1,4 @@
-"""ADD and DROP CONSTRAINT: CHECK constraints, named and checked against the rows there are."""
+"""ADD and DROP CONSTRAINT: CHECK constraints, checked against all existing rows."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def require_condition(spark: SparkSession, name: str, expression: str, columns: 
         InvalidRequestError: it is none (NON_BOOLEAN_CHECK_CONSTRAINT), names a column that
             does not exist, aggregates, or is not deterministic.
     """
-    # In brackets, as it is put into other expressions.
+    # In brackets, since it becomes part of other expressions.
     checked = check_expression(spark, in_brackets(expression), columns)
     match checked.fault:
         case Fault.UNRESOLVED:

@@ -1,13 +1,15 @@
 """DROP FEATURE, with and without TRUNCATE HISTORY.
 
-Nothing protects older versions then. A first call takes the feature out of use; a later one, when
-the versions before have expired (``delta.dropFeatureTruncateHistory.retentionDuration``, 24 hours),
-removes them from the log, and the feature from the protocol.
+DROP FEATURE takes several commits. The first ones remove all uses of the feature: files with
+deletion vectors, with narrower types, or with the names of column mapping are rewritten. For a
+feature that readers must know, three empty commits follow, each with a checkpoint, so that no
+reader needs an older version. The last commit removes the feature from the protocol and protects
+the checkpoints.
 
-It takes several commits. The first ones remove what uses the feature; files with deletion vectors,
-with narrower types, or with the names of column mapping are written anew. For a feature that
-readers must know, three empty commits follow, each with a checkpoint, so that no reader needs an
-older version. The last commit removes the feature from the protocol and protects the checkpoints.
+TRUNCATE HISTORY needs no protected checkpoints. A first call stops the use of the feature; a later
+call, after the older versions have expired
+(``delta.dropFeatureTruncateHistory.retentionDuration``, 24 hours), removes them from the log and
+the feature from the protocol.
 """
 
 from __future__ import annotations
@@ -94,7 +96,7 @@ def _uses_v2_checkpoints(metadata: Metadata) -> bool:
 
 
 def _never(_: Action) -> bool:
-    """What the feature asks for is done by who vacuums, and leaves no trace."""
+    """Return false: only a VACUUM acts on the feature, and it leaves no trace in the log."""
     return False
 
 
@@ -114,7 +116,7 @@ USES: Mapping[str, Callable[[Action], bool]] = {
 
 
 def require_history_without(command: Command, name: str) -> None:
-    """Remove versions that have expired, and require that no other one used the feature.
+    """Remove expired versions, and require that no remaining older version used the feature.
 
     Raises:
         InvalidRequestError: one did (FEATURE_DROP_HISTORICAL_VERSIONS_EXIST).
@@ -133,7 +135,7 @@ def require_history_without(command: Command, name: str) -> None:
 
 
 def partly_dropped(command: Command, name: str) -> InvalidRequestError:
-    """Return the error that says that the feature is out of use, and what is left to do."""
+    """Return the error that names the remaining step after the feature was taken out of use."""
     return InvalidRequestError(
         f"Dropping {name} was partially successful. The feature is now no longer used in the "
         "current version of the table. However, the feature is still present in historical "
@@ -155,9 +157,9 @@ def _periods(command: Command) -> str:
 
 
 def _history_uses(log: TableLog, version: int, name: str) -> bool:
-    """Look at the oldest version that can be read, and at every commit since.
+    """Search the oldest readable version, and every commit since, for uses of the feature.
 
-    Its tombstones do not count: who does not know the feature does not need them.
+    Tombstones of that version do not count: a client without the feature does not need them.
     """
     listing, uses = list_log(log.store), USES[name]
     if name == V2_CHECKPOINT and any(map(_is_v2, listing.checkpoints.values())):
@@ -175,13 +177,13 @@ def _history_uses(log: TableLog, version: int, name: str) -> bool:
 
 
 def _is_v2(checkpoint: CheckpointFiles) -> bool:
-    """Tell by its name; one with a classic name was written under the policy ``v2``."""
+    """Recognise a v2 checkpoint by its name; policy ``v2`` may also write classic names."""
     names = (posixpath.basename(file.path) for file in checkpoint.files)
     return any(isinstance(parse_log_name(name), V2Checkpoint) for name in names)
 
 
 BARRIER_CHECKPOINTS = 3
-"""A reader that cannot read one checkpoint tries two older ones before it gives up."""
+"""A reader that fails on one checkpoint tries two older ones."""
 
 _UNBACKFILL = "ROW TRACKING UNBACKFILL"
 _VECTOR_TOMBSTONES = Operation(name="Deletion Vector Tombstones")
@@ -190,14 +192,14 @@ _VECTOR_TOMBSTONES = Operation(name="Deletion Vector Tombstones")
 def drop_feature_support(
     spark: SparkSession, log: TableLog, name: str, *, truncate_history: bool = False
 ) -> int:
-    """Drop a feature; return the version that does without it.
+    """Drop a feature; return the version without it.
 
     Raises:
         InvalidRequestError: the table does not support it (FEATURE_DROP_FEATURE_NOT_PRESENT),
             another feature needs it, it can never be dropped
-            (FEATURE_DROP_NONREMOVABLE_FEATURE), or something in the table uses it and only
-            the user can say what becomes of that. With ``truncate_history``: older versions use
-            it (FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD after what took it out of use,
+            (FEATURE_DROP_NONREMOVABLE_FEATURE), or the table still uses it in a way that only the
+            user can resolve. With ``truncate_history``: older versions use it
+            (FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD right after its use has ended,
             FEATURE_DROP_HISTORICAL_VERSIONS_EXIST).
         ConflictError: another writer changed the table meanwhile; run it again.
     """
@@ -291,11 +293,11 @@ _CLEAN_UPS: Mapping[str, Callable[[Command], object]] = {
     "typeWidening": remove_type_widening,
     "typeWidening-preview": remove_type_widening,
 }
-"""What takes a feature out of a table, after it was switched off."""
+"""Removal of a feature from a table, after it was switched off."""
 
 
 def _keep_vector_files(command: Command) -> None:
-    """Leave tombstones of vectors' files, so that a VACUUM that knows no vectors spares them."""
+    """Write tombstones of vectors' files, so that a VACUUM without deletion vectors keeps them."""
     snapshot = command.snapshot
     rows = snapshot.tombstones["deletion_vector"].drop_null().to_pylist()
     paths = {
@@ -322,7 +324,7 @@ def _put_barrier(command: Command, name: str) -> None:
 
 
 def _downgrade(command: Command, name: str, removal: Removal, *, truncates: bool = False) -> int:
-    """Check everything once more, against the version the commit is based on, and commit."""
+    """Repeat all checks on the version that the commit is based on, and commit."""
     snapshot = command.snapshot
     removal.require(snapshot)
     if settings_to_change(removal, snapshot) or keys_to_unset(removal, snapshot):
@@ -357,7 +359,7 @@ def _downgrade(command: Command, name: str, removal: Removal, *, truncates: bool
 
 
 def _drop_protection(command: Command) -> int:
-    """Drop the protection of old checkpoints once the versions they protect are gone."""
+    """Remove the protection of old checkpoints once the versions they protect have been removed."""
     snapshot, log = command.snapshot, command.log
     protected = snapshot.config.properties.require_checkpoint_protection_before_version
     oldest = min(list_log(log.store).commits, default=snapshot.version)

@@ -1,9 +1,8 @@
-"""Which features DROP FEATURE can drop, and what has to be true or done before.
+"""Features that DROP FEATURE can drop, and the conditions of each.
 
-For a feature that readers must know it is not enough that it is unused now: older versions of the
-table still use it. So a barrier of checkpoints is written after them, which no clean-up may
-remove (the feature ``checkpointProtection``). A feature that only writers must know needs no
-barrier.
+A feature that readers must know can be unused now and still be needed by older versions of the
+table. So a barrier of checkpoints is written after those versions, which no clean-up may remove
+(the feature ``checkpointProtection``). A feature that only writers must know needs no barrier.
 """
 
 from __future__ import annotations
@@ -26,23 +25,23 @@ CHECKPOINT_PROTECTION_PROPERTY = "delta.requireCheckpointProtectionBeforeVersion
 
 
 def _nothing(_: Snapshot) -> None:
-    """Demand nothing of the table."""
+    """Require nothing of the table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removal:
-    """How a feature leaves a table."""
+    """Steps that remove a feature from a table."""
 
     protects_history: bool = False
     """Whether readers know it, so that older versions need the barrier."""
     switched_off: tuple[tuple[str, str], ...] = ()
-    """Properties to set before, where the feature is on."""
+    """Properties set first, where the feature is on."""
     unset: tuple[str, ...] = ()
-    """Properties to take away before."""
+    """Properties unset first."""
     forgotten: tuple[str, ...] = ()
-    """Properties that go with the feature, in the same commit."""
+    """Properties removed in the same commit as the feature."""
     require: Callable[[Snapshot], None] = field(default=_nothing)
-    """What has to be true of the table; raises what the user has to do first."""
+    """Precondition on the table; its error names the user's next step."""
 
 
 def _require_no_constraints(snapshot: Snapshot) -> None:
@@ -57,7 +56,7 @@ def _require_no_constraints(snapshot: Snapshot) -> None:
 
 
 def num_with_vectors(snapshot: Snapshot) -> int:
-    """Return how many files have a deletion vector."""
+    """Return the number of files with a deletion vector."""
     vectors = snapshot.files.rows["deletion_vector"]
     return len(vectors) - int(vectors.null_count)
 
@@ -140,7 +139,7 @@ REMOVALS = {
 
 
 def require_droppable(snapshot: Snapshot, name: str, *, truncate_history: bool) -> None:
-    """Check that a feature is there, may go, and nothing else needs it."""
+    """Check that a feature exists, can be dropped, and is not needed by another."""
     if not snapshot.config.supports(name):
         raise _not_there(name)
     if name not in REMOVALS and name != CHECKPOINT_PROTECTION:
@@ -201,7 +200,7 @@ def _require_truncation(name: str, *, truncate_history: bool) -> None:
 
 
 def settings_to_change(removal: Removal, snapshot: Snapshot) -> dict[str, str]:
-    """Return the properties that have to be set before, those that are so already left out."""
+    """Return the properties to set first, without those that have their value already."""
     configuration = snapshot.metadata.configuration
     return {
         key: value
@@ -211,7 +210,7 @@ def settings_to_change(removal: Removal, snapshot: Snapshot) -> dict[str, str]:
 
 
 def keys_to_unset(removal: Removal, snapshot: Snapshot) -> tuple[str, ...]:
-    """Return the properties that have to go before."""
+    """Return the properties to unset first."""
     return tuple(_present(removal.unset, snapshot))
 
 
@@ -224,4 +223,4 @@ _DEFAULTS = {
     "delta.enableRowTracking": "false",
     "delta.checkpointPolicy": "classic",
 }
-"""What these are where they are not set."""
+"""Values of these settings where they are not set."""

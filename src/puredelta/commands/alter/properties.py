@@ -1,9 +1,9 @@
-"""SET and UNSET TBLPROPERTIES, with the features, mapping and row ids that they bring.
+"""SET and UNSET TBLPROPERTIES, with the features, column mapping and row ids that they require.
 
-The protocol is raised first, so that from then on every other writer gives ids to its files. Then
-the files without ids are committed again, and the transaction gives them ids.
+Row tracking first raises the protocol, so that every other writer assigns ids to its files from
+then on. Then the files without ids are committed again, and the transaction assigns their ids.
 
-A protocol is raised the same way: by its versions, or by the name of a feature.
+A protocol is raised here, too: by its versions, or by the name of a feature.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ FILES_PER_COMMIT_MAX = 100_000
 
 
 def give_row_ids(command: Command) -> None:
-    """Raise the protocol to row tracking and give every file row ids, in commits of their own.
+    """Raise the protocol to row tracking and assign row ids to every file, in separate commits.
 
     Raises:
-        InvalidRequestError: a file says not how many rows it has
-            (ROW_ID_ASSIGNMENT_WITHOUT_STATS), or giving out ids is suspended.
+        InvalidRequestError: a file has no row count (ROW_ID_ASSIGNMENT_WITHOUT_STATS), or the
+            assignment of ids is suspended.
         ConflictError: another writer changed the table meanwhile.
     """
     snapshot = command.snapshot
@@ -87,7 +87,7 @@ def give_row_ids(command: Command) -> None:
 
 
 def _give_some(command: Command, batch: int) -> bool:
-    """Commit one batch; return whether there was one. Each makes the rest smaller."""
+    """Commit one batch, which makes the rest smaller; return whether there was one."""
     snapshot = command.snapshot
     without = snapshot.files.select(pc.is_null(snapshot.files.rows["base_row_id"]))
     if not len(without):
@@ -115,9 +115,9 @@ def set_table_properties(
     """Set properties of a table; return the version made.
 
     ``comment`` is the table's description, ``delta.feature.<name>`` and the version keys
-    change the protocol alone. Switching row tracking on gives ids to the rows there are, and
-    the mapping mode ``none`` writes all files anew, in commits before. ``operation`` is what the
-    history says instead of SET TBLPROPERTIES.
+    change the protocol alone. Row tracking, switched on, first assigns ids to all existing rows;
+    the mapping mode ``none`` first rewrites all files; both in commits before. ``operation`` is
+    the name in the history, SET TBLPROPERTIES if none is given.
     """
     command = start_change(spark, log)
     arbitrary = ALLOW_ARBITRARY_PROPERTIES.flag(command.session.settings)
@@ -145,11 +145,11 @@ def set_table_properties(
 def unset_table_properties(
     spark: SparkSession, log: TableLog, keys: Sequence[str], *, if_exists: bool = True
 ) -> int:
-    """Take properties away from a table; return the version made.
+    """Unset properties of a table; return the version made.
 
     Raises:
         InvalidRequestError: one is not set and ``if_exists`` is false
-            (UNSET_NON_EXISTENT_PROPERTY), or column mapping would go and a name needs it
+            (UNSET_NON_EXISTENT_PROPERTY), or column mapping would be removed and a name needs it
             (INVALID_COLUMN_NAMES_WHEN_REMOVING_COLUMN_MAPPING).
         ConflictError: another writer changed the table meanwhile.
     """
@@ -192,7 +192,7 @@ def _is_mapped(command: Command) -> bool:
 
 
 def _unmapped(command: Command, others: Mapping[str, str], *, keeps_property: bool) -> int:
-    """Take column mapping off a table, in a commit before that of the other properties."""
+    """Remove column mapping from a table, in a commit before that of the other properties."""
     rest = {key: value for key, value in others.items() if key != MAPPING_MODE}
     _ = with_settings(command.snapshot.config, rest)  # refused before anything is written
     following = next_command(command, Capability.MERGE)
@@ -202,22 +202,22 @@ def _unmapped(command: Command, others: Mapping[str, str], *, keeps_property: bo
 def upgrade_protocol_versions(
     spark: SparkSession, log: TableLog, *, reader: int, writer: int
 ) -> int:
-    """Support all that a pair of versions stands for; return the version made.
+    """Support all features of a pair of protocol versions; return the version made.
 
-    Nothing is taken away: lower versions than the table's ask for nothing new.
+    Nothing is removed: versions lower than the table's change nothing.
     """
     versions = dict(zip(PROTOCOL_VERSION_KEYS, (str(reader), str(writer)), strict=True))
     return set_table_properties(spark, log, versions)
 
 
 def add_feature_support(spark: SparkSession, log: TableLog, name: str) -> int:
-    """Make the table support a feature, its name in any case; return the version made."""
+    """Make the table support a feature, named in any case; return the version made."""
     asked = {FEATURE_PREFIX + name: "supported"}
     return set_table_properties(spark, log, asked, operation=set_operation(asked))
 
 
 def checked_settings(properties: Mapping[str, str], *, allow_arbitrary: bool) -> dict[str, str]:
-    """Return properties under canonical keys, none of them one that SET cannot set.
+    """Return properties under canonical keys, and refuse those that SET cannot set.
 
     Raises:
         InvalidRequestError: as `checked_properties`; a constraint (ADD_CONSTRAINTS), the
@@ -284,7 +284,7 @@ def _asked_protocol(protocol: Protocol, wanted: Mapping[str, str]) -> Protocol:
 
 
 def _with_mapping(config: TableConfig, metadata: Metadata) -> Metadata:
-    """Map the columns there are to their own names, where mapping is switched on."""
+    """Map existing columns to their own names, where mapping is switched on."""
     wanted = TableProperties.of(metadata.configuration)
     _require_mapping_change(config.column_mapping, wanted)
     if wanted.column_mapping_mode is config.column_mapping:
@@ -298,7 +298,7 @@ def _with_mapping(config: TableConfig, metadata: Metadata) -> Metadata:
 
 
 def _require_mapping_change(before: ColumnMappingMode, after: TableProperties) -> None:
-    """Only ``none`` to ``name`` leaves the files as they are; to ``none`` was done before."""
+    """Allow only ``none`` to ``name``, which rewrites no file; `_unmapped` handles ``none``."""
     wanted = after.column_mapping_mode
     allowed = wanted is before or (
         before is ColumnMappingMode.NONE and wanted is ColumnMappingMode.NAME

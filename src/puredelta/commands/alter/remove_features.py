@@ -1,8 +1,8 @@
 """Rewrites that remove column mapping or type widening from a table.
 
-One commit removes every file, adds the new ones, and takes names and ids out of the schema. So
-there is no version in which a file and the schema disagree, and a writer that appends meanwhile
-conflicts: its files would have the old names inside.
+One commit removes every file, adds the new ones, and removes names and ids from the schema. So
+in every version files and schema agree, and a concurrent append conflicts: its files would use
+the old names.
 """
 
 from __future__ import annotations
@@ -66,14 +66,14 @@ from puredelta.store.base import Store
 
 MAPPING_MODE = "delta.columnMapping.mode"
 FILE_SIZE_MAX = 128 * 1024 * 1024
-"""Small files are written together up to this size; so a large table keeps many tasks busy."""
+"""Size limit of combined small files, so that a large table keeps many tasks busy."""
 
 
 def remove_column_mapping(command: Command, *, keeps_property: bool) -> int:
-    """Write all rows anew under their columns' own names; return the version made.
+    """Rewrite all rows under their columns' own names; return the version made.
 
-    Rows keep their ids, deleted rows leave the files, nothing counts as a change of data.
-    ``keeps_property``: the mode is then set to ``none``, else it is no longer set.
+    Rows keep their ids, deleted rows are left out, and the commit counts as no change of data.
+    ``keeps_property``: the mode is then set to ``none``; otherwise it is unset.
     """
     snapshot = command.snapshot
     delta_conf.REFUSED_BY_MAPPING_REMOVAL.require_defaults(command.session.settings)
@@ -113,7 +113,7 @@ def remove_column_mapping(command: Command, *, keeps_property: bool) -> int:
 
 
 def has_mapping(metadata: Metadata) -> bool:
-    """Tell whether files of a table have other names than its columns, or may get them."""
+    """Tell whether files use other names than the table's columns, or may in future."""
     mode = TableProperties.of(metadata.configuration).column_mapping_mode
     schema = parse_schema(metadata.schema_string)
     return mode is not ColumnMappingMode.NONE or without_mapping(schema) != schema
@@ -154,16 +154,16 @@ def _require_plain_names(config: TableConfig) -> None:
 
 
 def _clustering(snapshot: Snapshot, definition: TableConfig) -> tuple[DomainMetadata, ...]:
-    """Name the clustering columns as files name them from now on."""
+    """Return the clustering columns under the names that files use from now on."""
     columns = clustering_columns(snapshot.config, snapshot.domain_metadata)
     return (clustering_domain(definition, columns),) if columns else ()
 
 
 def remove_type_widening(command: Command) -> bool:
-    """Leave no file with other types than the table's, and no record of changes.
+    """Rewrite files with other types than the table's, and remove the record of type changes.
 
-    Returns whether there was anything to do. Only a table with a record of changes can have such
-    files: their footers are read then, once each. Files that come meanwhile are looked at, too.
+    Returns whether anything had to be done. Only a table with a record of changes can have such
+    files: their footers are read then, once each. Files added meanwhile are checked, too.
     """
     seen: set[str] = set()
     while True:
@@ -225,7 +225,7 @@ def _narrow_files(files: FileTable, config: TableConfig, store: Store) -> FileTa
 
 
 def holds_other_types(footer: pq.FileMetaData, config: TableConfig) -> bool:
-    """Tell whether a column of a file has another type than the table's, where it was widened."""
+    """Tell whether a widened column has another type in a file than in the table."""
     return _fields_differ(list(footer.schema.to_arrow_schema()), config.data_schema, config)
 
 
@@ -263,4 +263,4 @@ def _differs(stored: pa.DataType, kind: DataType, config: TableConfig, *, widene
         case PrimitiveType() | DecimalType():
             return widened and stored != stored_type(kind)
         case _:
-            return True  # stored in another way than Spark does
+            return True  # not stored as Spark stores the type

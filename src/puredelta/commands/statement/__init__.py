@@ -1,1 +1,1 @@
-"""One statement while it runs: its stages, progress and report."""
+"""A statement in execution: its stages, progress and report."""

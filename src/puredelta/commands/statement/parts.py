@@ -1,6 +1,7 @@
 """Parts of a report: choices, counts, times and settings. Pure.
 
-``None`` is what only running the statement tells, never zero. Sizes are bytes, times seconds.
+``None``, never zero, stands for a value that only an execution knows. Sizes are bytes, times
+seconds.
 """
 
 from __future__ import annotations
@@ -14,18 +15,18 @@ from puredelta.log.files.file_table import FileTable
 from puredelta.spark.session.delta_conf import DeltaConf
 
 DECISIONS_MAX = 200
-"""So many files are named one by one; the counts are of all."""
+"""Number of files that are named one by one; counts include all files."""
 
 
 class ReportState(Enum):
-    """How far the statement went."""
+    """Stages of a statement that a report can cover."""
 
     PLANNED = "plan"
     """No data was read, nothing was written."""
     SOURCE_READ = "plan with its source"
     """The source was evaluated, nothing else."""
     DRY_RUN = "dry run"
-    """All was read that the statement reads, and nothing was changed."""
+    """All data of the statement was read, and nothing was changed."""
     EXECUTED = "executed"
 
 
@@ -40,12 +41,12 @@ class ClauseReport:
     action: str
     """``update``, ``delete`` or ``insert``."""
     rows: int | None = None
-    """For how many rows it fires."""
+    """The number of rows for which it fires."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PruningStep:
-    """What one rule left out, of what the rules before it had left."""
+    """The files that one rule removed from those left by earlier rules."""
 
     rule: str
     by: str
@@ -58,7 +59,7 @@ class PruningStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectedFiles:
-    """Which files of the table are read to find rows."""
+    """The files of the table that are read to find rows."""
 
     files_total: int
     bytes_total: int
@@ -66,12 +67,12 @@ class SelectedFiles:
     files_left: int
     bytes_left: int
     files_added_back: int = 0
-    """Left only because a NOT MATCHED BY SOURCE clause may reach them."""
+    """Kept only because a NOT MATCHED BY SOURCE clause may reach them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """One of several ways to do something, and why it was taken."""
+    """One of several ways to do something, with the reason for it."""
 
     subject: str
     chosen: str
@@ -87,21 +88,21 @@ class RowTotals:
     updated: int | None = None
     deleted: int | None = None
     copied: int | None = None
-    """Written again unchanged, because another row of their file changes."""
+    """Rewritten unchanged, because another row of their file changes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileTotals:
-    """Files of the table that come, change and go."""
+    """Files of the table that are added, changed and removed."""
 
     rewritten: int | None = None
-    """Replaced by a copy without the rows that change."""
+    """Replaced by a copy without the changed rows."""
     rewritten_bytes: int | None = None
     marked: int | None = None
-    """Stay, with another deletion vector."""
+    """Kept, with another deletion vector."""
     marked_bytes: int | None = None
     removed: int | None = None
-    """Leave the table with all their rows, without being read for it."""
+    """Removed with all their rows, without being read."""
     removed_bytes: int | None = None
     added: int | None = None
     added_bytes: int | None = None
@@ -110,7 +111,7 @@ class FileTotals:
 
 
 class FileAction(Enum):
-    """What becomes of a file."""
+    """Ways to treat a file."""
 
     REWRITE = "rewrite"
     MARK = "deletion vector"
@@ -121,7 +122,7 @@ class FileAction(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileDecision:
-    """What becomes of one file, and why."""
+    """The treatment of one file, with its reason."""
 
     path: str
     action: FileAction
@@ -133,7 +134,7 @@ class FileDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobCount:
-    """Spark jobs of a stage. A query of the user's source may start more of its own."""
+    """Spark jobs of a stage. A query of the user's source may start more jobs."""
 
     stage: str
     jobs: int
@@ -147,12 +148,12 @@ class StageTime:
     name: str
     seconds: float
     outcome: str
-    """What it found or did, in words."""
+    """Its result, in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingValue:
-    """A setting, or a property of the table, that decided something."""
+    """A setting, or a property of the table, that influenced a decision."""
 
     key: str
     value: str
@@ -163,12 +164,12 @@ class SettingValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignCommit:
-    """A commit of another writer, and whether this statement could have followed it."""
+    """A commit of another writer, with its possible conflict."""
 
     version: int
     operation: str
     conflict: str | None
-    """Why not; ``None``: it could."""
+    """The conflict with this statement; ``None`` if there was none."""
     error: str | None = None
     """The name of the exception."""
 
@@ -186,14 +187,14 @@ def first_decisions(
 def first_file_decisions(
     files: FileTable, action: FileAction, reason: str
 ) -> tuple[FileDecision, ...]:
-    """Return a decision for each of the first files of a table; the others are not looked at."""
+    """Return a decision for each of the first files of a table; other files are not read."""
     rows = files.rows.slice(0, DECISIONS_MAX)
     named = zip(rows["path"].to_pylist(), rows["size_bytes"].to_pylist(), strict=True)
     return first_decisions(named, action, reason)
 
 
 def setting_values(confs: Iterable[DeltaConf], made: Mapping[str, str]) -> tuple[SettingValue, ...]:
-    """Return settings with their values; ``made`` are those that the session has made."""
+    """Return settings with their values; ``made`` are those set in the session."""
     return tuple(
         SettingValue(
             key=conf.key,

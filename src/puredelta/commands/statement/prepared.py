@@ -26,7 +26,7 @@ from puredelta.spark.session.concurrent_jobs import tagged_jobs
 from puredelta.spark.session.session import is_connect, settings_of
 
 logger = logging.getLogger("puredelta.statement")
-"""A name of its own: one line for every statement that was executed."""
+"""A separate logger: one line for every executed statement."""
 
 
 ResultT = TypeVar("ResultT")
@@ -34,7 +34,7 @@ Result_co = TypeVar("Result_co", covariant=True)
 
 
 class Prepared(Protocol[Result_co]):
-    """A statement that was checked and has not run yet.
+    """A checked statement that has not run yet.
 
     Every call reads the newest version of the table.
     """
@@ -54,13 +54,13 @@ class Prepared(Protocol[Result_co]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedFiles(Generic[ResultT]):
-    """A prepared statement that moves whole files: its plan needs no row, so it has all counts."""
+    """A prepared statement on whole files: its plan needs no row, so it has all counts."""
 
     report: Callable[[ReportState], Report]
     run: Callable[[], ResultT]
 
     def explain(self) -> Report:
-        """Return a report of the files that come and go; changes nothing, runs no Spark job."""
+        """Return a report of added and removed files; changes nothing, runs no Spark job."""
         return self.report(ReportState.PLANNED)
 
     def dry_run(self) -> Report:
@@ -74,31 +74,31 @@ class PreparedFiles(Generic[ResultT]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Running:
-    """A statement that runs."""
+    """A statement in execution."""
 
     spark: SparkSession
     tag: str | None
-    """Of every Spark job that it starts, if it starts any."""
+    """The tag of every Spark job that it starts, if it starts any."""
     around: Sequence[Around] = field(default=(), repr=False)
-    """What goes on beside every stage."""
+    """Context that runs beside every stage."""
     span: Any = field(default=None, repr=False)
     line: ProgressLine | None = field(default=None, repr=False)
 
     def note(self, text: str) -> None:
-        """Show on the progress line what the statement does now."""
+        """Show the current work of the statement on the progress line."""
         if self.line is not None:
             self.line.show(text)
 
     def jobs_run(self) -> int | None:
-        """Return how many Spark jobs were started so far; ``None`` over Connect."""
+        """Return the number of Spark jobs started so far; ``None`` over Connect."""
         if self.tag is None:
             return 0
         return None if is_connect(self.spark) else count_jobs(self.spark, self.tag)
 
     def finish(self, make: Callable[[], Report | None]) -> Report | None:
-        """Make the report of what was executed, remember and log it.
+        """Make the report of the executed statement, remember and log it.
 
-        The statement stands whatever happens here: then there is no report.
+        A failure here does not affect the statement: it has no report then.
         """
         try:
             report = make()
@@ -124,7 +124,7 @@ def running_statement(
     """Tag the jobs of a statement, show its progress as the session wants it, and trace it.
 
     ``name`` is ``MERGE``, ``OPTIMIZE``, ...; ``table`` the root of the table; ``settings`` those of
-    the session, if they are known. What ``runs_jobs`` is false of leaves Spark alone.
+    the session, if they are known. A statement without ``runs_jobs`` does not touch Spark.
     """
     made = settings_of(spark) if settings is None else settings
     tracer = find_tracer()

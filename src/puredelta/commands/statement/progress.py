@@ -1,7 +1,7 @@
 """The progress line of a statement.
 
-The line goes to standard error. It is there if the session wants it (``spark.puredelta.progress``),
-and it appears only after a while, so that short statements write nothing.
+The line goes to standard error if the session wants it (``spark.puredelta.progress``). It appears
+only after a delay, so that short statements write nothing.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ def _nothing() -> None:
 
 
 def _fraction(tasks: TaskCounts) -> str:
-    """Return the tasks that are done, of those that are known."""
+    """Return the finished tasks, and the number of known ones."""
     return f"{tasks.done}/{tasks.known} tasks"
 
 
 @dataclass(slots=True, kw_only=True)
 class ProgressLine:
-    """The line of one statement; `stage` names what runs now."""
+    """The line of one statement; `stage` sets the name it shows."""
 
     title: str
     find_tasks: FindTasks
@@ -53,7 +53,7 @@ class ProgressLine:
     first_s: float = _FIRST_S
     every_s: float = _EVERY_S
     close: Callable[[], None] = _nothing
-    """Ends what finds the tasks."""
+    """Stops the observation of tasks."""
     counted: Callable[[TaskCounts], str] = _fraction
     """Makes the text of the tasks."""
     _stage: str = ""
@@ -65,17 +65,17 @@ class ProgressLine:
 
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Show that this stage runs, while it does."""
+        """Show the name of this stage while the block runs."""
         self._stage = name
         yield
 
     def show(self, text: str) -> None:
-        """Show this in the place of a stage's name, until something else is shown."""
+        """Show this text instead of the stage's name, until something else is shown."""
         self._stage = text
 
     @contextlib.contextmanager
     def shown(self) -> Iterator[None]:
-        """Show the line until the end, and take it away."""
+        """Show the line until the end, and remove it."""
         self._thread = Thread(target=self._run, name="puredelta-progress", daemon=True)
         self._thread.start()
         try:
@@ -84,7 +84,7 @@ class ProgressLine:
             self.end()
 
     def end(self) -> None:
-        """Take the line away for good; a second call does nothing."""
+        """Remove the line for good; a second call does nothing."""
         if self._ended.is_set():
             return
         self._ended.set()
@@ -94,14 +94,14 @@ class ProgressLine:
         self.close()
 
     def leave(self, text: str) -> None:
-        """Write a line above this one that stays; nothing once this one has been taken away."""
+        """Write a permanent line above this one; nothing once this one has been removed."""
         with self._writing, contextlib.suppress(OSError, ValueError):
             if not self._ended.is_set():
                 self._write("")
                 self.out.write(printable(text) + "\n")
 
     def line(self, width: int = _WIDTH_MAX) -> str:
-        """Return what there is to show now; where room is short, the beginning of the path goes."""
+        """Return the current text; where space is short, the path loses its beginning."""
         tasks = self.find_tasks()
         counted = "" if tasks is None else f", {self.counted(tasks)}"
         seconds = time.monotonic() - self._started
@@ -115,7 +115,7 @@ class ProgressLine:
             wait_s = self.every_s
 
     def _write(self, text: str) -> None:
-        """Write over the line that is there; a stream that was closed is no reason to fail."""
+        """Overwrite the present line; a closed stream is no error."""
         with self._writing:
             if not text and not self._shown:
                 return
@@ -126,12 +126,12 @@ class ProgressLine:
 
 
 def _width() -> int:
-    """Return how many characters a line of the terminal has room for."""
+    """Return the number of characters in a line of the terminal."""
     return min(_WIDTH_MAX, shutil.get_terminal_size((80, 24)).columns - 1)
 
 
 def _shortened(title: str, width: int) -> str:
-    """Return a title without the beginning of its path, as far as the width asks for that. Pure.
+    """Return a title, with its path shortened at the beginning to fit the width. Pure.
 
     >>> _shortened("MERGE file:/data/tables/events", 20)
     'MERGE ...bles/events'
@@ -190,7 +190,7 @@ def wants_progress(settings: Mapping[str, str], out: TextIO, *, classic: bool) -
 
 
 def _in_notebook() -> bool:
-    """Tell whether a notebook's kernel runs this process: its shell is not that of a terminal."""
+    """Tell whether a notebook's kernel runs this process: its shell differs from a terminal's."""
     ipython: Any = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return shell is not None and type(shell).__name__ == "ZMQInteractiveShell"
@@ -198,7 +198,7 @@ def _in_notebook() -> bool:
 
 @dataclass(slots=True, eq=False)
 class _ConnectTasks:
-    """What the server says of the operations of a client: a handler of PySpark's."""
+    """The server's reports on a client's operations: a progress handler of PySpark."""
 
     latest: TaskCounts | None = None
 
@@ -209,7 +209,7 @@ class _ConnectTasks:
         operation_id: Any,
         done: bool,  # noqa: FBT001 - PySpark's signature
     ) -> None:
-        """Take what PySpark passes to every handler."""
+        """Receive PySpark's arguments for every handler."""
         del inflight_tasks, operation_id
         counted = list(stages or ())
         tasks = TaskCounts(
@@ -223,7 +223,7 @@ class _ConnectTasks:
 logger = logging.getLogger(__name__)
 
 Note: TypeAlias = Callable[[str], None]
-"""Is told what a statement does now."""
+"""Receives the current work of a statement, in words."""
 
 _EVERY_FILES = 256
 _LOGGED_EVERY_S = 30.0
@@ -238,7 +238,7 @@ def note_nothing(_text: str) -> None:
 def counted(
     files: Iterable[T], total: int, note: Note, *, logged_every_s: float = _LOGGED_EVERY_S
 ) -> Iterator[T]:
-    """Yield files whose footers have been read, and note how many; now and then in the log, too."""
+    """Yield files whose footers have been read, and note their number, at intervals in the log."""
     logged = time.monotonic()
     for number, file in enumerate(files):
         if number % _EVERY_FILES == 0:

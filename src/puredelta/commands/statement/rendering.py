@@ -23,7 +23,7 @@ from puredelta.quantities import counted, size_text
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A label, what there is to say of it, and why."""
+    """A label, its text, and the reason."""
 
     label: str
     value: str
@@ -40,7 +40,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """Sections under a title. The texts may hold anything: names and predicates are the user's."""
+    """Sections under a title; their texts come from users and may contain any characters."""
 
     title: str
     sections: tuple[Section, ...]
@@ -53,7 +53,7 @@ def clause_line(clause: ClauseReport) -> Line:
 
 
 def selection_lines(selected: SelectedFiles | None) -> tuple[Line, ...]:
-    """Return what each rule left of the files."""
+    """Return the files left by each rule."""
     if selected is None:
         return ()
     back = selected.files_added_back
@@ -106,7 +106,7 @@ def file_lines(files: FileTotals | None) -> tuple[Line, ...]:
 
 
 def decision_lines(decisions: Sequence[FileDecision], *, left_out: int) -> tuple[Line, ...]:
-    """Return a line for each file, and how many are not named."""
+    """Return a line for each file, and the number of unnamed ones."""
     lines = [
         Line(d.path, f"{d.action.value}, {size_text(d.size_bytes)}", d.reason) for d in decisions
     ]
@@ -116,7 +116,7 @@ def decision_lines(decisions: Sequence[FileDecision], *, left_out: int) -> tuple
 
 
 def job_lines(expected: Sequence[JobCount], run: int | None) -> tuple[Line, ...]:
-    """Return the jobs of each stage, and how many ran."""
+    """Return the jobs of each stage, and the number that ran."""
     lines = tuple(Line(j.stage, str(j.jobs), j.reason) for j in expected)
     return lines if run is None else (*lines, Line("run", str(run)))
 
@@ -129,7 +129,7 @@ def stage_line(stage: StageTime) -> Line:
 def foreign_lines(
     commits: Sequence[ForeignCommit], *, since: int | None, runs: int | None, retries: int | None
 ) -> tuple[Line, ...]:
-    """Return what other writers did meanwhile, and how often the statement ran."""
+    """Return the concurrent commits of other writers, and the number of runs."""
     lines = []
     if runs is not None and runs > 1:
         lines.append(Line("runs", str(runs)))
@@ -145,7 +145,7 @@ def foreign_lines(
 
 
 def setting_lines(settings: Sequence[SettingValue], *, full: bool) -> tuple[Line, ...]:
-    """Return the settings that were made; ``full``: all, with what they do."""
+    """Return the settings that were made; ``full``: all, with their meaning."""
     shown = [s for s in settings if full or s.origin != "default"]
     return tuple(Line(s.key, f"{s.value} ({s.origin})", s.effect if full else "") for s in shown)
 
@@ -159,7 +159,7 @@ _LABEL_MAX = 40
 
 
 def text_of(outline: Outline) -> str:
-    r"""Return the lines; control characters, which a terminal would obey, are spelt out.
+    r"""Return the lines; control characters, which a terminal would execute, are escaped.
 
     >>> from puredelta.commands.statement.rendering import Line, Outline, Section
     >>> print(text_of(Outline("DELETE", (Section("Rows", (Line("deleted", "3\x1b[2J"),)),))))
@@ -185,7 +185,7 @@ def _line(line: Line, width: int) -> str:
 
 
 def printable(text: str) -> str:
-    """Return text on one line, and without what would steer a terminal."""
+    """Return text on one line, and without terminal control characters."""
     flat = " ".join(text.split("\n"))
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in flat)
 

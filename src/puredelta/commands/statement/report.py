@@ -1,7 +1,7 @@
 """The report of one statement, and the last report of a thread.
 
-`explain`, `dry_run` and the result of an execution give the same tree, filled as far as it is
-known.
+`explain`, `dry_run` and the result of an execution return the same tree, filled as far as its
+values are known.
 """
 
 from __future__ import annotations
@@ -41,10 +41,9 @@ from puredelta.commands.statement.rendering import (
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Report:
-    """What a statement will do, would do, or did.
+    """The plan, the dry run or the result of a statement.
 
-    ``print(report)`` shows it, notebooks show it as HTML, `to_markdown` and `to_dict` give it to
-    others.
+    ``print(report)`` shows it, notebooks show it as HTML, `to_markdown` and `to_dict` export it.
 
     Examples:
         >>> print(Report(statement="DELETE", table="file:/events", state=ReportState.PLANNED))
@@ -59,7 +58,7 @@ class Report:
     read_version: int | None = None
     """The version that the statement reads."""
     committed_version: int | None = None
-    """The version that it made; ``None``: it made none."""
+    """The version that it made; ``None`` if it made none."""
     clauses: tuple[ClauseReport, ...] = ()
     selected: SelectedFiles | None = None
     choices: tuple[Choice, ...] = ()
@@ -70,25 +69,25 @@ class Report:
     decisions_left_out: int = 0
     jobs_expected: tuple[JobCount, ...] = ()
     jobs_run: int | None = None
-    """How many Spark jobs ran; ``None`` where that is not known (Spark Connect)."""
+    """The number of Spark jobs that ran; ``None`` where it is not known (Spark Connect)."""
     stages: tuple[StageTime, ...] = ()
     attempts: int | None = None
-    """How often the statement ran until it was committed."""
+    """The number of runs until the commit."""
     retries_allowed: int | None = None
     since_version: int | None = None
-    """The version from which on commits of others were looked at."""
+    """The version after which commits of other writers were checked."""
     foreign_commits: tuple[ForeignCommit, ...] = ()
     settings: tuple[SettingValue, ...] = ()
     metrics: Mapping[str, int] = field(default_factory=dict)
-    """As the history of the table holds them."""
+    """As in the history of the table."""
     details: tuple[tuple[str, str], ...] = ()
-    """What else there is to say: subject and text."""
+    """Further remarks: subject and text."""
     notes: tuple[str, ...] = ()
-    """What is not known yet, and what would make it known."""
+    """Unknown facts, each with the way to learn it."""
 
     @property
     def conflicts(self) -> tuple[ForeignCommit, ...]:
-        """The commits of others that this statement could not have followed."""
+        """The commits of other writers with which this statement conflicted."""
         return tuple(c for c in self.foreign_commits if c.conflict is not None)
 
     def __str__(self) -> str:
@@ -96,11 +95,11 @@ class Report:
         return text_of(self.outline())
 
     def __repr__(self) -> str:
-        """Return the same: what a prompt shows of it."""
+        """Return the same text, for a prompt."""
         return str(self)
 
     def to_text(self, *, full: bool = False) -> str:
-        """Return lines of text; ``full`` adds every setting and every file that is known."""
+        """Return lines of text; ``full`` adds every setting and all known files."""
         return text_of(self.outline(full=full))
 
     def to_markdown(self, *, full: bool = True) -> str:
@@ -112,11 +111,11 @@ class Report:
         return html_of(self.outline(full=True))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the report as what ``json.dumps`` takes."""
+        """Return the report as an argument of ``json.dumps``."""
         return _plain(self)  # type: ignore[no-any-return]
 
     def outline(self, *, full: bool = False) -> Outline:
-        """Return the report as titles and lines, which every form of it is made of."""
+        """Return the report as titles and lines, the source of all its formats."""
         title = f"{self.statement} of {self.table}: {self.state.value}"
         sections = (
             Section("Versions", self._versions()),
@@ -159,7 +158,7 @@ class Report:
 
 
 def _plain(value: Any) -> Any:
-    """Make dicts, lists and plain values of a tree of data classes."""
+    """Convert a tree of data classes into dicts, lists and plain values."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
     match value:
@@ -184,8 +183,7 @@ def last_report() -> Report | None:
     """Return the report of the last statement that this thread executed or tried, or ``None``.
 
     That is a MERGE, an UPDATE, a DELETE, a write of rows, an OPTIMIZE, a VACUUM, a RESTORE or a
-    CONVERT, whichever way it was asked for. A statement that failed leaves the report of the one
-    before.
+    CONVERT, through any interface. A failed statement leaves the previous report in place.
 
     Examples:
         >>> spark.sql("DELETE FROM events WHERE day < '2020-01-01'")  # doctest: +SKIP
@@ -195,7 +193,7 @@ def last_report() -> Report | None:
 
 
 def remember(report: Report | None) -> None:
-    """Keep the report of a statement that was executed."""
+    """Keep the report of an executed statement."""
     if report is not None:
         _LATEST.report = report
 

@@ -1,6 +1,6 @@
 """Stages of one statement: times, log lines, progress and spans.
 
-Nothing is imported here: an application that has set tracing up has imported the package itself.
+Tracing uses a package that the application has already imported; it is never imported here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar
 from puredelta.version import __version__
 
 logger = logging.getLogger("puredelta.stage")
-"""A name of its own: who reads its lines need not know which module a stage is in."""
+"""A separate logger, independent of the modules of the stages."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -32,9 +32,9 @@ class StageName(str, Enum):
 
 
 Observer: TypeAlias = Callable[[str, Any], None]
-"""Gets the name of each stage that is done, and its outcome."""
+"""Gets the name and the outcome of each finished stage."""
 Around: TypeAlias = Callable[[str], AbstractContextManager[object]]
-"""Makes the context that a stage of this name runs in."""
+"""Makes the context in which a stage of this name runs."""
 
 
 def ignore_stage(_name: str, _outcome: object) -> None:
@@ -43,25 +43,25 @@ def ignore_stage(_name: str, _outcome: object) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseTimes:
-    """Wall-clock time of the phases that the history names; 0 for one that did not run."""
+    """Wall-clock time of the phases in the history; 0 for one that did not run."""
 
     execution_ms: int = 0
     materialize_source_ms: int = 0
     scan_ms: int = 0
-    """Pruning, the search for rows, and the decision what to write."""
+    """Pruning, the search for rows, and the decision."""
     rewrite_ms: int = 0
     """Writing new rows and copying those of touched files, which overlap."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageTimer:
-    """Runs the stages of one statement, one after the other."""
+    """Runner of the stages of one statement, in order."""
 
     statement: str
-    """What the log calls it."""
+    """The statement's name in the log."""
     observe: Observer = ignore_stage
     around: Sequence[Around] = ()
-    """What goes on beside every stage: progress, spans."""
+    """Context that runs beside every stage: progress, spans."""
     _seconds: dict[str, float] = field(default_factory=dict, init=False, repr=False)
 
     def __call__(self, name: str, run: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -92,7 +92,7 @@ class StageTimer:
         return outcome
 
     def elapsed_ms(self, *names: str) -> int:
-        """Return the milliseconds that stages took together, at least 1; 0 if none has run."""
+        """Return the milliseconds of all stages, at least 1; 0 if none has run."""
         seconds = [self._seconds[name] for name in names if name in self._seconds]
         return max(1, round(sum(seconds) * 1000)) if seconds else 0
 
@@ -103,7 +103,7 @@ class StageTimer:
 
 
 def described_outcome(outcome: object) -> str:
-    """Return what an outcome says of itself."""
+    """Return an outcome's own description."""
     describe: Callable[[], str] = getattr(outcome, "describe", lambda: "done")
     return describe()
 
@@ -112,14 +112,14 @@ _TRACE = "opentelemetry.trace"
 
 
 def find_tracer() -> Any | None:
-    """Return a tracer of the application's, ``None`` if it has none."""
+    """Return the application's tracer, ``None`` if it has none."""
     trace: Any = sys.modules.get(_TRACE)
     return None if trace is None else trace.get_tracer("puredelta", __version__)
 
 
 @contextmanager
 def statement_span(tracer: Any | None, name: str, table: str) -> Iterator[Any | None]:
-    """Let a span stand for what runs inside; an error is recorded in it."""
+    """Open a span for the block; an error is recorded in it."""
     if tracer is None:
         yield None
         return
@@ -130,13 +130,13 @@ def statement_span(tracer: Any | None, name: str, table: str) -> Iterator[Any | 
 
 @contextmanager
 def stage_span(tracer: Any, stage: str) -> Iterator[None]:
-    """Let a span below stand for a stage."""
+    """Open a child span for a stage."""
     with tracer.start_as_current_span(f"puredelta {stage}", attributes={"puredelta.stage": stage}):
         yield
 
 
 def set_counts(span: Any | None, counts: Mapping[str, int | None]) -> None:
-    """Add to a span what was counted."""
+    """Add counts to a span."""
     if span is not None:
         known = {f"puredelta.{key}": count for key, count in counts.items() if count is not None}
         span.set_attributes(known)

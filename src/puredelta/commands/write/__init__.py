@@ -1,1 +1,1 @@
-"""Writes of a DataFrame: rows, options and a mode become one Spark job and one commit."""
+"""Writes of a DataFrame, each as one Spark job and one commit."""

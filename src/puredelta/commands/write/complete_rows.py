@@ -1,9 +1,9 @@
-"""The rows of a write with every column of the table.
+"""The rows of a write, completed to all columns of the table.
 
 A column that the rows lack has its default (M-100), is generated (M-101), numbered (M-102), or
-NULL. Columns and nested fields are matched by name; their types were checked before. The order
-is the same for every way to write: values are cast, rows completed, then values become what the
-table stores (M-108), and only then are rows judged, by ``replaceWhere`` and by the table's rules.
+NULL. Columns and nested fields are matched by name; their types were checked before. All writes
+use the same order: values are cast, rows are completed, values take the form that the table
+stores (M-108), and finally rows are checked, by ``replaceWhere`` and by the table's rules.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ def require_no_explicit_identity(rows: StructType, config: TableConfig) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompleteRows:
-    """Rows with exactly the table's columns; `remove` what they are read from in the end."""
+    """Rows with exactly the table's columns; `remove` deletes their staged files at the end."""
 
     rows: DataFrame
     config: TableConfig
-    """The table once these rows are in it: high water marks moved (M-103)."""
+    """The table after the write, with higher high water marks (M-103)."""
     computed: frozenset[str] = frozenset()
-    """Columns that the rows lacked and whose expressions were computed."""
+    """Generated columns that the rows lacked and that were computed."""
     staged: StagedRows | None = None
 
     def remove(self, store: Store) -> None:
@@ -85,7 +85,7 @@ def complete_rows(
     ``settings`` are those of the session and, among them, of the write.
 
     Raises:
-        InvalidRequestError: a column the rows lack must not be NULL.
+        InvalidRequestError: a column that the rows lack must not be NULL.
     """
     given = _rows_with_canonical_names(rows, config)
     names = frozenset(given.columns)
@@ -114,11 +114,11 @@ def complete_rows(
 def checked_rows(
     rows: DataFrame, config: TableConfig, check: Callable[[DataFrame], DataFrame]
 ) -> DataFrame:
-    """Return rows of which a statement computes the rest, once ``check`` has seen them whole.
+    """Return rows for a statement that computes their other columns, after ``check`` on whole rows.
 
-    Defaults are part of the result: one that is evaluated again may be another value. Columns
-    that are generated or numbered are not. ``check`` returns the rows it is given, with a guard on
-    the first column. Runs nothing.
+    Defaults are part of the result, since a second evaluation may give another value. Generated and
+    numbered columns are not. ``check`` returns its rows, with a guard on the first column. Runs
+    nothing.
     """
     given = _rows_with_canonical_names(rows, config)
     names = frozenset(given.columns)
@@ -147,7 +147,7 @@ def _ordered(
     generated: Sequence[str],
     config: TableConfig,
 ) -> DataFrame:
-    """Add the columns that are left, generated ones last, and put all in the table's order."""
+    """Add the remaining columns, generated ones last, in the table's order."""
     if not values and not generated:
         return rows
     every = rows.withColumns(dict(values)) if values else rows
@@ -157,7 +157,7 @@ def _ordered(
 
 
 def _with_defaults(rows: DataFrame, config: TableConfig, *, without: set[str]) -> DataFrame:
-    """Return the rows with the table's columns, but those to be computed."""
+    """Return the rows with the table's columns, except those to be computed."""
     wanted = StructType(tuple(f for f in config.schema.fields if f.name not in without))
     missing = [f for f in wanted.fields if f.name not in rows.columns]
     for field in missing:
@@ -173,7 +173,7 @@ def _with_defaults(rows: DataFrame, config: TableConfig, *, without: set[str]) -
             )
     if not missing and shape(from_spark(rows.schema)) == shape(wanted):
         return rows
-    # DataFrame.to goes by name at every level, adds NULLs and drops nothing that was checked.
+    # DataFrame.to matches names at every level, adds NULLs and drops no checked column.
     plain = without_table_metadata(struct_as_nullable(to_spark(wanted)))
     return rows.to(plain).select(*map(quoted, wanted.names))
 
@@ -197,7 +197,7 @@ def _rows_with_canonical_names(rows: DataFrame, config: TableConfig) -> DataFram
 
 
 def _stored_fields(rows: DataFrame) -> list[tuple[str, T.StructField]]:
-    """Return the columns a file can hold, each with its name there."""
+    """Return the columns that a file can hold, each with its name there."""
     return [
         (source_column_name(n), field)
         for n, field in enumerate(rows.schema.fields)

@@ -1,7 +1,7 @@
-"""What a caller expects of the rows that are to be committed, and what becomes of the others.
+"""Expectations about the rows of a write, and the treatment of rows that break one.
 
 The rows are evaluated once and kept on the executors while they are counted and written, so
-that what is counted is what is committed.
+that the counted rows are the committed rows.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ from puredelta.spark.session.names import quote
 logger = logging.getLogger(__name__)
 
 VIOLATIONS = "_violations"
-"""The column of a quarantine table with the names of the expectations that a row broke."""
+"""The column of a quarantine table with the names of a row's broken expectations."""
 _FLAG = "__expectation_{}"
 _EXAMPLES_MAX = 3
 _EXAMPLE_LENGTH_MAX = 300
 
 
 class OnViolation(Enum):
-    """What becomes of a row that is not as expected."""
+    """Treatment of a row that breaks an expectation."""
 
     WARN = "warn"
-    """It is committed, counted and logged."""
+    """The row is committed, counted and logged."""
     DROP = "drop"
-    """It is counted and left out, or put into the quarantine table."""
+    """The row is counted and left out, or put into the quarantine table."""
     FAIL = "fail"
     """Nothing is written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """A condition that rows are to satisfy, and what happens to those that do not.
+    """A condition on rows, and the treatment of rows that break it.
 
-    A row satisfies it where it is true; NULL is no truth, as in a CHECK constraint of a table.
+    A row satisfies it where it is true; NULL counts as false, as in a CHECK constraint of a table.
     """
 
     condition: str | Column
@@ -57,27 +57,27 @@ class Expectation:
 
 
 Expectations: TypeAlias = Mapping[str, Expectation | str | Column]
-"""By name; a condition alone is a warning."""
+"""Expectations by name; a condition alone is a warning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedRows:
-    """Rows that are to be committed."""
+    """The rows to commit."""
 
     rows: DataFrame
     violations: Mapping[str, int] = field(default_factory=dict)
-    """How many rows broke each expectation."""
+    """Number of rows that broke each expectation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowCheck:
-    """Expectations, checked as arguments, and where dropped rows go."""
+    """Checked expectations, and the table for dropped rows."""
 
     conditions: Mapping[str, str | Column]
     actions: Mapping[str, OnViolation]
     quarantine: TableLog | None = None
     set_transaction: SetTransaction | None = None
-    """With it a batch that is repeated is not put into quarantine again."""
+    """Prevents a repeated batch from being put into quarantine again."""
 
     @classmethod
     def of(
@@ -87,7 +87,7 @@ class RowCheck:
         quarantine: TableLog | None = None,
         set_transaction: SetTransaction | None = None,
     ) -> RowCheck:
-        """Read the expectations."""
+        """Check the expectations as arguments."""
         given = {
             name: one if isinstance(one, Expectation) else Expectation(one)
             for name, one in expectations.items()
@@ -100,7 +100,7 @@ class RowCheck:
         )
 
     def __call__(self, rows: DataFrame) -> CheckedRows:
-        """Count violations, and return the rows that are to be committed. Runs a job or two."""
+        """Count violations, and return the rows to commit. Runs a job or two."""
         if not self.conditions:
             return CheckedRows(rows=rows)
         flags = {name: _FLAG.format(n) for n, name in enumerate(self.conditions)}

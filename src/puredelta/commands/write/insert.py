@@ -1,7 +1,7 @@
-"""INSERT: rows go into a table by position, or by name, each value stored as its column's type.
+"""INSERT: rows by position or by name, each value stored as its column's type.
 
-Unlike a DataFrame write, which takes columns by name and casts nothing: Spark's own rules for
-INSERT (``spark.sql.storeAssignmentPolicy``) say which value fits. Classic sessions only.
+A DataFrame write takes columns by name and casts nothing. INSERT follows Spark's own rules
+(``spark.sql.storeAssignmentPolicy``) about the values that fit. Classic sessions only.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ from puredelta.spark.values.inserted_rows import stored_as
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InsertRequest:
-    """What an INSERT says beside its rows."""
+    """The clauses of an INSERT beside its rows."""
 
     columns: tuple[str, ...] = ()
-    """Those the values are for; by default all of the table."""
+    """Columns of the values; by default all of the table."""
     partition: Mapping[str, str | None] = field(default_factory=dict)
-    """Partition columns with the value, as text, that they have in every row."""
+    """Partition columns with a fixed value, as text, for every row."""
     open_partition: tuple[str, ...] = ()
-    """Partition columns that are named and whose values are in the rows."""
+    """Partition columns that are named, with their values in the rows."""
     by_name: bool = False
     overwrite: bool = False
-    """Whether what is there is replaced: all of it, or the partitions that are named."""
+    """Whether existing rows are replaced: all of them, or those of the named partitions."""
     replace_where: str | None = None
-    """Replaces the rows of this condition instead."""
+    """A condition whose rows are replaced instead."""
     name: str | None = None
-    """What the statement calls the table, for errors; by default its path."""
+    """The table's name in the statement, for errors; by default its path."""
     evolves: bool = False
-    """Columns of the rows that the table lacks are added to it, after its own."""
+    """Whether columns that only the rows have are added to the table, after its own."""
 
 
 EVERY_COLUMN = InsertRequest()
@@ -61,7 +61,7 @@ _INTEGER = re.compile(r"[+-]?\d{1,18}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedInsert:
-    """An INSERT whose rows fit the table's columns: nothing has been changed yet."""
+    """An INSERT with rows that fit the table's columns; nothing has been changed yet."""
 
     rows: DataFrame
     log: TableLog
@@ -83,10 +83,10 @@ def insert_rows(
 def plan_insert(
     rows: DataFrame, log: TableLog, request: InsertRequest = EVERY_COLUMN
 ) -> PlannedInsert:
-    """Return the write that an INSERT is; runs no job.
+    """Return the write of an INSERT; runs no job.
 
-    Columns without a value get their default, or NULL. ``overwrite`` replaces what a
-    DataFrame write in mode ``overwrite`` does; with ``partition`` only those partitions,
+    Columns without a value get their default, or NULL. ``overwrite`` replaces the same rows as a
+    DataFrame write in mode ``overwrite``; with ``partition`` only those partitions,
     unless ``spark.sql.sources.partitionOverwriteMode`` is dynamic.
     """
     config = log.snapshot().config
@@ -131,7 +131,7 @@ def _new_columns(
 
 
 def value_columns(config: TableConfig, request: InsertRequest) -> list[StructField]:
-    """Return the columns that the values of each row are for, in their order."""
+    """Return the columns of each row's values, in their order."""
     _require_partition_columns(config, (*request.partition, *request.open_partition))
     fixed = {f.name for f, _ in _fixed_columns(config, request)}
     if request.columns:
@@ -147,7 +147,7 @@ def _fixed_columns(
 
 
 def _all_of(conditions: Sequence[str]) -> str:
-    """Return conditions joined as Spark's own text of them is."""
+    """Return the AND of conditions, as Spark writes it."""
     return reduce(lambda one, other: f"({one} AND {other})", conditions)
 
 
@@ -183,7 +183,7 @@ def _named(
     """Return the fields of a column list.
 
     Raises:
-        InvalidRequestError: a name is unknown, or stands there twice.
+        InvalidRequestError: a name is unknown or repeated.
     """
     found = [schema.find_ignoring_case(name) for name in columns]
     fields = [field for field in found if field is not None]

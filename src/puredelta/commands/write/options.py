@@ -1,4 +1,4 @@
-"""How a write was asked for: its mode, and its options by Spark's names."""
+"""Save modes, and write options by Spark's names."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _PARTITION_OVERWRITE = "spark.sql.sources.partitionOverwriteMode"
 
 
 class SaveMode(Enum):
-    """What to do about a table that is already there; Spark's words."""
+    """Treatment of an existing table, in Spark's words."""
 
     ERROR = "error"
     APPEND = "append"
@@ -57,7 +57,7 @@ class SaveMode(Enum):
 
     @classmethod
     def parse(cls, text: str) -> SaveMode:
-        """Read a mode, also under the other names Spark has for ``error``.
+        """Parse a mode, also under Spark's other names for ``error``.
 
         Raises:
             InvalidRequestError: no such mode.
@@ -80,32 +80,32 @@ class WriteOptions:
 
     change: SchemaChange
     replace_where: str | None
-    """An overwrite replaces the rows of this condition only."""
+    """The condition of the rows that an overwrite replaces."""
     checks_replaced: bool
     """``replaceWhere.constraintCheck.enabled``: the new rows must satisfy it, too."""
     replaces_partitions: bool
-    """An overwrite replaces only the partitions it has rows for."""
+    """Whether an overwrite replaces only the partitions for which it has rows."""
     may_replace_partitions: bool = True
     """``dynamicPartitionOverwrite.enabled``; false: such a write to partitions is an error."""
     keeps_null_partitions: bool = False
     """``useNullIntolerantEqualityWithDPO``: a partition with NULL is not replaced."""
     settings: CommitSettings
-    """Those of the session, and what options say instead (user metadata, application id)."""
+    """Commit settings of the session, overridden by options (user metadata, application id)."""
     data_change: bool = True
-    """``dataChange``; false: the rows were in the table before, streams pass over the commit."""
+    """``dataChange``; false: the rows were in the table before, and streams skip the commit."""
     file_settings: Mapping[str, str] = field(default_factory=dict)
-    """Options for the layout of files, under the keys of the settings whose place they take."""
+    """Options for the layout of files, under the keys of the settings that they replace."""
     properties: Mapping[str, str]
     """``delta.*`` options: properties of the table if this write creates it."""
 
     @classmethod
     def of(cls, spark: SparkSession, options: Mapping[str, object]) -> WriteOptions:
-        """Read options of a write through ``spark``; errors as `parse`."""
+        """Parse the options of a write through ``spark``; errors as `parse`."""
         return cls.parse(settings_of(spark), options)
 
     @classmethod
     def parse(cls, conf: Mapping[str, str], options: Mapping[str, object]) -> WriteOptions:
-        """Read options (names in any case), with the session's settings as their defaults."""
+        """Parse options (names in any case), with the session's settings as their defaults."""
         given, properties = _split_options(options)
         settings = CommitSettings.parse_idempotent(conf)
         if "txnAppId" in given or "txnVersion" in given:
@@ -168,7 +168,7 @@ class WriteOptions:
 
 
 def replaces_partitions(spark: SparkSession) -> bool:
-    """Return whether the session's overwrites replace only the partitions they have rows for."""
+    """Return whether overwrites of the session replace only the partitions of their rows."""
     conf = settings_of(spark)
     return _is_dynamic(conf, {})
 
@@ -208,7 +208,7 @@ def _file_settings(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _is_dynamic(conf: Mapping[str, str], given: Mapping[str, str]) -> bool:
-    """Return whether partitions are replaced; the session's mode gives way to other options."""
+    """Return whether partitions are replaced; other options override the session's mode."""
     mode = given.get("partitionOverwriteMode")
     if mode is None:
         mode = conf.get(_PARTITION_OVERWRITE) or "static"

@@ -1,7 +1,7 @@
 """A planned write: one Spark job, one commit, and its report.
 
-The job writes files that no version names yet, the commit makes them part of the table. If
-anything fails before the commit has landed, the files are removed and the table is as before.
+The job writes files that no version names yet, and the commit adds them to the table. A failure
+before the commit removes the files, and the table is unchanged.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ NO_FILES = FileTable.of(())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenFacts:
-    """What a write knows of itself when it has ended."""
+    """The facts about a finished write."""
 
     operation: str
-    """As the history has it: ``WRITE``, ``CREATE TABLE AS SELECT``, ..."""
+    """The name in the history: ``WRITE``, ``CREATE TABLE AS SELECT``, ..."""
     table: str
     read_version: int | None
     version: int | None = None
@@ -73,7 +73,7 @@ class WrittenFacts:
 
 
 def written_report(facts: WrittenFacts, *, jobs_run: int | None) -> Report:
-    """Return what a write of rows did; without a version it did nothing."""
+    """Return the report of a write of rows; without a version nothing was written."""
     goes = facts.replaced
     decisions = first_file_decisions(goes, FileAction.REMOVE, REPLACED)
     files, rows = facts.num_files, facts.num_rows
@@ -110,7 +110,7 @@ def written_report(facts: WrittenFacts, *, jobs_run: int | None) -> Report:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOutcome:
-    """What a write did."""
+    """The result of a write."""
 
     version: int | None
     """The version it made; None if there was nothing to do."""
@@ -119,28 +119,28 @@ class WriteOutcome:
     size_bytes: int = 0
     num_removed_files: int = 0
     violations: Mapping[str, int] = field(default_factory=dict)
-    """Rows that broke an expectation, by its name."""
+    """Number of rows that broke an expectation, by its name."""
     report: Report | None = field(default=None, repr=False, compare=False)
-    """What the write did, as `puredelta.last_report` has it; None where there was nothing to do."""
+    """The same report as `puredelta.last_report`; None where there was nothing to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedWrite:
-    """A write that is allowed: nothing has been changed yet."""
+    """A checked write; nothing has been changed yet."""
 
     rows: DataFrame
     command: Command
     config: TableConfig
-    """The table after the write, but for high water marks."""
+    """The table after the write, except for high water marks."""
     mode: SaveMode
     options: WriteOptions
     operation: Operation
-    """What the history is to say."""
+    """The operation for the history."""
     domains: tuple[DomainMetadata, ...] = ()
-    """Set by this write, too."""
+    """Domain metadata that this write sets, too."""
 
     def run(self) -> WriteOutcome:
-        """Write the files and commit them; high water marks of identity columns move."""
+        """Write the files and commit them, with new high water marks of identity columns."""
         command = self.command
         self.config.require(write_capability(self.mode))
         self._require_same_definition()
@@ -152,12 +152,12 @@ class PlannedWrite:
 
     @property
     def overwrites(self) -> bool:
-        """Whether anything is replaced."""
+        """Whether the write replaces rows."""
         return self.mode is SaveMode.OVERWRITE
 
     @property
     def replaces_partitions(self) -> bool:
-        """Whether the partitions of the new rows are; a table without any is replaced whole."""
+        """Whether the new rows' partitions are replaced; without partitions, the whole table."""
         partitioned = bool(self.config.partition_columns)
         return self.overwrites and self.options.replaces_partitions and partitioned
 
@@ -180,7 +180,7 @@ class PlannedWrite:
         )
 
     def _replace(self) -> WriteOutcome:
-        """Find out what goes, as far as that is known before the new rows are."""
+        """Find the replaced files, as far as they are known before the new rows."""
         where = self.options.replace_where if self.overwrites else None
         existing, transaction = self.command.existing, self.command.transaction
         if where is not None:
@@ -200,7 +200,7 @@ class PlannedWrite:
         return self._commit_rows(existing.files)
 
     def _commit_rows(self, replaced: FileTable | None, *, where: str | None = None) -> WriteOutcome:
-        """Write and commit the rows, as a statement that shows its progress and has a report."""
+        """Write and commit the rows, as a statement with a progress line and a report."""
         command = self.command
         root, settings = command.log.root_uri, command.session.settings
         name = self.operation.name
@@ -257,7 +257,7 @@ class PlannedWrite:
         )
 
     def _replaced_partitions(self, written: WriteResult, existing: Snapshot) -> FileTable:
-        """Return the files of the partitions that got rows, and depend on those partitions."""
+        """Return the files of the new rows' partitions, and record the read of those partitions."""
         adds = written.adds
         if self.options.keeps_null_partitions:
             adds = tuple(add for add in adds if all(add.partition_values.values()))
@@ -293,7 +293,7 @@ class PlannedWrite:
         return _metrics(written, removes, overwrites=self.overwrites)
 
     def _replace_rows(self, existing: Snapshot, where: str) -> WriteOutcome:
-        """Replace rows of a condition that files do not decide: they are split."""
+        """Replace rows of a condition that splits files."""
         rows, spec = self.replacement(existing, where)
         outcome, report = replace_rows(self.command, rows, spec)
         return WriteOutcome(
@@ -316,7 +316,7 @@ class PlannedWrite:
             )
 
     def replacement(self, existing: Snapshot, where: str) -> tuple[DataFrame, ReplaceSpec]:
-        """Return the new rows, judged, and the statement that replaces rows of a condition."""
+        """Return the new rows, checked, and the statement that replaces rows of a condition."""
         rows = checked_rows(self.rows, self.config, lambda every: self.checked(every, where))
         spec = ReplaceSpec(
             where=where,
@@ -327,14 +327,14 @@ class PlannedWrite:
         return rows, spec
 
     def checked(self, rows: DataFrame, where: str | None) -> DataFrame:
-        """Return the rows, which raise an error where ``replaceWhere`` is not true of them."""
+        """Return the rows, guarded by an error where ``replaceWhere`` is not true."""
         if where is None or not self.options.checks_replaced:
             return rows
         return only_where(rows, where, self.config)
 
 
 def with_write_settings(command: Command, options: WriteOptions) -> Command:
-    """Give a command what a write of rows has: its options' settings, and auto compaction."""
+    """Return a command with the settings of a write's options, and auto compaction."""
     settings = {**command.session.settings, **options.file_settings}
     return replace(
         command,
@@ -345,7 +345,7 @@ def with_write_settings(command: Command, options: WriteOptions) -> Command:
 
 
 def write_capability(mode: SaveMode) -> Capability:
-    """Return what a write in a mode does to a table."""
+    """Return the kind of access that a write in a mode needs."""
     return Capability.OVERWRITE if mode is SaveMode.OVERWRITE else Capability.APPEND
 
 
@@ -366,7 +366,7 @@ def _metrics(
 
 
 def _streamed_metrics(written: WriteResult, removes: Sequence[Remove]) -> dict[str, int | str]:
-    """Return what is counted of a batch of a stream."""
+    """Return the metrics of a batch of a stream."""
     return {
         "numAddedFiles": len(written.adds),
         "numRemovedFiles": len(removes),
@@ -376,7 +376,7 @@ def _streamed_metrics(written: WriteResult, removes: Sequence[Remove]) -> dict[s
 
 
 def _replaced_metrics(replaced: FileTable | None) -> dict[str, int | str]:
-    """Return what is counted, too, where the files of a condition are replaced."""
+    """Return further metrics where the files of a condition are replaced."""
     deleted = 0 if replaced is None else replaced.num_records()
     counted = {} if deleted is None else {"numDeletedRows": deleted}
     return {"numCopiedRows": 0, "numAddedChangeFiles": 0, **counted}

@@ -1,4 +1,4 @@
-"""A write that is tried: what would come, what would go, and whether the table takes the rows."""
+"""Dry run and preview of a write: added and removed rows, and all checks of the table."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ _DYNAMIC = (
 
 
 def dry_run_write(rows: DataFrame, log: TableLog, request: WriteRequest) -> Report:
-    """Return what a write would do; the rows are computed, checked and counted, and dropped.
+    """Return the report of a write; the rows are computed, checked and counted, and dropped.
 
     With ``replaceWhere`` on data columns the counts are those of the execution, as for a MERGE.
 
-    Raises what `write_table` raises before it commits.
+    Raises the errors of `write_table` that occur before it commits.
     """
     planned = plan_write(rows, log, request)
     if planned is None:
@@ -69,10 +69,10 @@ def dry_run_write(rows: DataFrame, log: TableLog, request: WriteRequest) -> Repo
 def preview_write(
     rows: DataFrame, log: TableLog, request: WriteRequest, *, limit: int
 ) -> DataFrame:
-    """Return rows that ``replaceWhere`` on data columns deletes and inserts, as a MERGE does.
+    """Return rows that ``replaceWhere`` on data columns deletes and inserts, like a MERGE.
 
     Raises:
-        UnsupportedError: it is another write: old files go as a whole, new rows are those given.
+        UnsupportedError: any other write: it removes whole files and adds the given rows.
     """
     planned = plan_write(rows, log, request)
     where = planned.options.replace_where if planned is not None and planned.overwrites else None

@@ -1,7 +1,7 @@
-"""Write a DataFrame into a table: create, append, overwrite, in one commit.
+"""Writes of a DataFrame into a table: create, append, overwrite, in one commit.
 
-The order is the promise: everything that can be refused is refused first, then one Spark job
-writes files that no version names yet, then one commit makes them part of the table.
+The order is part of the contract: first all checks that can refuse the write, then one Spark job
+that writes files that no version names yet, then one commit that adds them to the table.
 """
 
 from __future__ import annotations
@@ -52,23 +52,23 @@ _RECORDED_MODE = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteRequest:
-    """What a write says beside its rows."""
+    """Further arguments of a write, beside its rows."""
 
     mode: SaveMode = SaveMode.ERROR
     partition_by: Sequence[str] = ()
     options: Mapping[str, object] = field(default_factory=dict)
     created: NewTableProperties = NOTHING_BUT_COLUMNS
-    """Of a table that this write creates; one that is there keeps its own."""
+    """For a table that this write creates; an existing one keeps its own."""
     record: Callable[[TableConfig], Operation] | None = None
-    """What the history is to say of the table that comes out, if not WRITE."""
+    """The operation in the history, if not WRITE."""
     check: Callable[[DataFrame], DataFrame] | None = None
-    """Called with the rows once everything else is known to be right; returns those to write."""
+    """Called with the rows after all other checks; returns the rows to write."""
 
 
 def write_table(
     rows: DataFrame, log: TableLog, request: WriteRequest = WriteRequest()
 ) -> WriteOutcome:
-    """Write ``rows`` into the table at ``log``, which is created if it is not there.
+    """Write ``rows`` into the table at ``log``, which is created if it does not exist.
 
     Runs one Spark job, none if there is nothing to do; another one if values of identity
     columns are to be generated. An append or overwrite without effect commits nothing, and
@@ -81,9 +81,9 @@ def write_table(
 
 
 def plan_write(rows: DataFrame, log: TableLog, request: WriteRequest) -> PlannedWrite | None:
-    """Check a write and put it together; None if there is nothing to do. Runs no Spark job.
+    """Check and plan a write; None if there is nothing to do. Runs no Spark job.
 
-    Raises what `write_table` raises before it writes.
+    Raises the errors of `write_table` that occur before it writes.
     """
     mode = request.mode
     require_no_helper_names(rows.columns)
@@ -120,7 +120,7 @@ def plan_write(rows: DataFrame, log: TableLog, request: WriteRequest) -> Planned
 def _planned_config(
     command: Command, schema: StructType, request: WriteRequest, options: WriteOptions
 ) -> TableConfig:
-    """Return the table that the write makes or keeps, if rows of the schema may go into it."""
+    """Return the new or existing table, if rows of the schema are allowed in it."""
     existing, case_sensitive = command.existing, command.session.case_sensitive
     if existing is None:
         created = request.created
@@ -161,7 +161,7 @@ def _operation(request: WriteRequest, options: WriteOptions, config: TableConfig
 
 
 def columns_of(rows: DataFrame) -> StructType:
-    """Return the rows' schema as a table would have it: everything nullable (as delta-spark).
+    """Return the rows' schema as a table's: everything nullable (as delta-spark).
 
     Raises:
         InvalidRequestError: there is no column, or one of a type no table can have.
