@@ -1,4 +1,4 @@
-"""The functions a user calls first: one call, a path and a DataFrame."""
+"""The main functions of the package: one call, a path and a DataFrame."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from puredelta.statements.names.parameters import Arguments
 
 
 class NewTableArguments(TypedDict, total=False):
-    """What `write` takes for a table that it creates; a table that is there keeps its own."""
+    """Arguments of `write` for a new table; an existing table keeps its own values."""
 
     properties: Mapping[str, str] | None
     """``delta.*`` properties."""
@@ -36,13 +36,14 @@ class NewTableArguments(TypedDict, total=False):
 
 
 class WriteArguments(NewTableArguments, total=False):
-    """What `write` takes, too."""
+    """Further arguments of `write`."""
 
     expectations: Expectations
     """Conditions on the rows by name, see `Expectation`; a condition alone is a warning."""
     quarantine: str | os.PathLike[str]
-    """The path of a table that gets the rows that an expectation with ``drop`` leaves out, with
-    the names of what they broke in ``_violations``; it is created if it is not there."""
+    """The path of a table for the rows that an expectation with ``drop`` leaves out, with the names
+    of their broken expectations in ``_violations``; it is created if it does not exist.
+    """
 
 
 def read(
@@ -56,13 +57,14 @@ def read(
 ) -> DataFrame:
     """Return the rows of the Delta table at ``path``.
 
-    Nothing is listed but the log and no job runs. ``version`` or ``timestamp`` choose an
-    older state, not both. A timestamp is text as Spark casts it, a ``datetime`` or a ``date``;
-    one without a zone is meant in the session's time zone. ``where`` is a condition as SQL text:
-    the same as ``.where(...)`` on the result, and over Spark Connect, where a later condition
-    reads every file, only files that it can reach are read.
-    ``storage_options`` say how the log is reached and win over the session's settings: Hadoop's
-    (``fs.s3a.endpoint``) or obstore's (``region``, ``AWS_REGION``), see ``docs/storage.md``.
+    Only the log is listed and no job runs. ``version`` or ``timestamp`` choose an
+    older version, not both. A timestamp is text as Spark casts it, a ``datetime`` or a ``date``;
+    one without a zone is in the session's time zone. ``where`` is a condition as SQL text:
+    the same as ``.where(...)`` on the result. Over Spark Connect, where a later condition
+    reads every file, ``where`` reads only files that can hold such rows.
+    ``storage_options`` configure the access to the log and override the session's settings. Their
+    keys are Hadoop's (``fs.s3a.endpoint``) or obstore's (``region``, ``AWS_REGION``), see
+    ``docs/storage.md``.
 
     Raises:
         TableNotFoundError: no table at the path, or no such version.
@@ -98,17 +100,17 @@ def read_changes(
 ) -> DataFrame:
     """Return the change data feed of the table at ``path``: the rows that commits changed.
 
-    What ``option("readChangeFeed", "true")`` is to delta-spark's reader; the bounds are its
+    The counterpart of ``option("readChangeFeed", "true")`` of delta-spark's reader, with its bounds
     ``startingVersion``, ``startingTimestamp``, ``endingVersion`` and ``endingTimestamp``, both
-    ends included. A start is needed, by version or time; without an end the feed goes up to
+    ends included. A start is needed, by version or time; without an end the feed continues to
     the newest version. The columns are the table's, then ``_change_type`` (``insert``,
     ``update_preimage``, ``update_postimage``, ``delete``), ``_commit_version`` and
     ``_commit_timestamp``. The log is read here, the data when the rows are used.
 
     Raises:
-        TableNotFoundError: no table at the path, or the commit of the start is gone.
+        TableNotFoundError: no table at the path, or the commit of the start has been deleted.
         InvalidRequestError: the bounds are wrong, the feed (``delta.enableChangeDataFeed``) was
-            not on in some version, or a schema change lies between.
+            not on in some version, or the schema changed in between.
         UnsupportedError: the table needs a feature that is not implemented.
         CorruptTableError: the log is damaged.
 
@@ -137,25 +139,26 @@ def write(
     options: Mapping[str, object] | None = None,
     **more: Unpack[WriteArguments],
 ) -> WriteOutcome:
-    """Write a DataFrame into the Delta table at ``path``, which is created if it is not there.
+    """Write a DataFrame into the Delta table at ``path``, which is created if it does not exist.
 
-    One Spark job writes the files, one commit makes them the table; if anything fails the
-    table is as before and the files are gone. ``mode`` is Spark's: ``error``, ``append``,
-    ``overwrite`` (every row is replaced) or ``ignore``. Columns go by name; what the rows
-    lack is NULL, and what the table lacks is an error unless an option says otherwise.
+    One Spark job writes the files, and one commit adds them to the table; after a failure the
+    table is unchanged and the files are removed. ``mode`` is Spark's: ``error``, ``append``,
+    ``overwrite`` (every row is replaced) or ``ignore``. Columns are matched by name; columns that
+    the rows lack are NULL, and columns that the table lacks are an error unless an option allows
+    them.
 
     ``options``: ``mergeSchema`` adds new columns, ``overwriteSchema`` (with ``overwrite``)
     takes the frame's columns and ``partition_by``, ``userMetadata`` is kept in the history; those
-    that begin with ``fs.`` say how the log is reached, as ``storage_options`` of `read` do.
+    that begin with ``fs.`` configure the access to the log, like ``storage_options`` of `read`.
     ``properties``, ``name`` and ``description`` are for a new table (`NewTableArguments`).
     ``expectations`` are checked before anything is written, on rows that are evaluated once
     (`WriteArguments`); the outcome has the number of ``violations`` of each.
 
     Raises:
-        InvalidRequestError: the table is there, the rows do not fit, or break a constraint or
-            an expectation that says ``fail``.
+        InvalidRequestError: the table exists, the rows do not fit, or break a constraint or
+            an expectation with ``fail``.
         UnsupportedError: the table needs a feature that is not implemented.
-        ConflictError: another writer changed what this write relies on.
+        ConflictError: another writer changed data that this write relies on.
         DeltaError: the storage refused (DELTA_WRITE_FAILED).
 
     Examples:
@@ -178,12 +181,12 @@ def dry_run_write(
     partition_by: Sequence[str] | str = (),
     options: Mapping[str, object] | None = None,
 ) -> Report:
-    """Return what `write` would do with the same arguments; nothing is changed.
+    """Return the report of a `write` with the same arguments; nothing is changed.
 
     The rows are computed, checked against the rules of the table, counted and dropped. With the
     option ``replaceWhere`` on data columns the counts are those of the execution.
 
-    Raises what `write` raises before it commits.
+    Raises the errors of `write` that occur before it commits.
 
     Examples:
         >>> dry_run_write(
@@ -261,15 +264,15 @@ def _new_table(given: WriteArguments) -> NewTableProperties:
 
 
 def sql(spark: SparkSession, text: str, args: Arguments | None = None, **fields: Any) -> DataFrame:
-    """Execute one SQL statement, as ``spark.sql`` does, and those on Delta tables, too.
+    """Execute one SQL statement like ``spark.sql``, including those on Delta tables.
 
     ``docs/sql.md`` lists them: MERGE, UPDATE, DELETE, INSERT, CREATE, ALTER, ...; every other
-    text goes to ``spark.sql`` untouched. ``args`` fills ``:name`` or ``?`` parameters,
+    text is passed to ``spark.sql`` unchanged. ``args`` fills ``:name`` or ``?`` parameters,
     ``fields`` the ``{name}`` fields, which may be DataFrames.
 
     Raises:
-        pyspark.errors.ParseException: the text is wrong; the message says where.
-        DeltaError: what the command itself raises.
+        pyspark.errors.ParseException: the text is wrong; the message has the position.
+        DeltaError: an error of the command itself.
 
     Examples:
         >>> sql(
@@ -290,16 +293,16 @@ def explain(
     args: Arguments | None = None,
     **fields: Any,
 ) -> Report:
-    """Return what a statement will do, and why; it is not executed.
+    """Return the plan of a statement, with reasons; it is not executed.
 
     ``text`` is a MERGE, UPDATE, DELETE, OPTIMIZE, VACUUM, RESTORE or CONVERT TO DELTA, ``args`` and
     ``fields`` are those of `sql`. ``mode="plan"`` runs no Spark job; ``"source"`` evaluates the
     source of a MERGE, so that its keys skip files. See ``docs/explain.md``.
 
     Raises:
-        pyspark.errors.ParseException: the text is wrong; the message says where.
+        pyspark.errors.ParseException: the text is wrong; the message has the position.
         InvalidRequestError: it is another statement, or on no Delta table.
-        DeltaError: what the statement itself raises before it reads rows.
+        DeltaError: an error of the statement itself that occurs before it reads rows.
 
     Examples:
         >>> print(explain(spark, "DELETE FROM events WHERE day < '2020-01-01'"))  # doctest: +SKIP
@@ -308,11 +311,11 @@ def explain(
 
 
 def dry_run(spark: SparkSession, text: str, args: Arguments | None = None, **fields: Any) -> Report:
-    """Return what a statement would do, with the counts of its execution; nothing is changed.
+    """Return the plan of a statement, with the counts of its execution; nothing is changed.
 
-    Takes what `explain` takes, and searches the rows as the execution does.
+    Takes the arguments of `explain`, and searches the rows like the execution.
 
-    Raises what the statement itself raises before it writes.
+    Raises the errors of the statement itself that occur before it writes.
 
     Examples:
         >>> dry_run(spark, "UPDATE events SET kind = 'click' WHERE kind = 'clck'")  # doctest: +SKIP
@@ -334,7 +337,7 @@ def preview(
     ``update_postimage``, ``delete``) and ``_clause``, the number of the clause, from 1. The driver
     holds the rows.
 
-    Raises what the statement itself raises before it writes.
+    Raises the errors of the statement itself that occur before it writes.
 
     Examples:
         >>> preview(spark, "DELETE FROM events WHERE id = 7").show()  # doctest: +SKIP

@@ -1,1 +1,1 @@
-"""Activation: PySpark calls that mean a Delta table, replaced by calls of this package."""
+"""Activation: PySpark calls on Delta tables, replaced by calls of this package."""

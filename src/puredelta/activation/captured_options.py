@@ -1,6 +1,6 @@
 """Options set so far on a PySpark reader or writer; PySpark keeps them only in the JVM.
 
-The calls themselves are forwarded unchanged. What was captured is read when a call turns out
+The calls themselves are forwarded unchanged. The captured options are read when a call turns out
 to mean Delta. A builder that was made before the activation has captured nothing.
 """
 
@@ -22,12 +22,12 @@ _ATTRIBUTE = "_puredelta_captured"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapturedOptions:
-    """The format, options and layout that one builder was given."""
+    """The format, options and layout given to one builder."""
 
     format: str | None = None
     mode: str | None = None
     options: Mapping[str, str] | None = None
-    """As spelt last; names that differ in case are one option."""
+    """In the last spelling; names that differ in case are one option."""
     partition_by: tuple[str, ...] = ()
     has_schema: bool = False
     cluster_by: tuple[str, ...] = ()
@@ -37,13 +37,13 @@ class CapturedOptions:
     query_name: str | None = None
     trigger: Mapping[str, Any] | None = None
     has_own_sink: bool = False
-    """``foreach`` or ``foreachBatch`` was called, so the format means nothing."""
+    """``foreach`` or ``foreachBatch`` was called, so the format has no effect."""
     table: TableOptions | None = None
-    """What only ``df.writeTo(name)`` takes."""
+    """Arguments of ``df.writeTo(name)`` only."""
 
     @classmethod
     def of(cls, builder: Any) -> CapturedOptions:
-        """Return what this reader or writer was given."""
+        """Return the captured options of this reader or writer."""
         found = vars(builder).get(_ATTRIBUTE)
         return found if isinstance(found, CapturedOptions) else cls()
 
@@ -52,7 +52,7 @@ class CapturedOptions:
         vars(builder)[_ATTRIBUTE] = self
 
     def with_options(self, options: Mapping[str, Any]) -> CapturedOptions:
-        """Add options as PySpark does: None says nothing, true and false in lower case.
+        """Add options as PySpark does: None has no effect, true and false in lower case.
 
         >>> first = CapturedOptions().with_options({"mergeSchema": True})
         >>> first.with_options({"MERGESCHEMA": 1}).options
@@ -73,11 +73,11 @@ class CapturedOptions:
         return replace(self, partition_by=names)
 
     def with_table(self, **changes: Any) -> CapturedOptions:
-        """Change what only a table writer takes; a writer made before the activation has none."""
+        """Change the options of a table writer; a writer made before the activation has none."""
         return self if self.table is None else replace(self, table=replace(self.table, **changes))
 
     def with_property(self, property: str, value: str) -> CapturedOptions:
-        """Add a property of the table to what a table writer was given."""
+        """Add a table property to those of a table writer."""
         known = {} if self.table is None else self.table.properties
         return self.with_table(properties={**known, property: value})
 
@@ -89,7 +89,7 @@ class CapturedOptions:
         format: str | None = None,
         partition_by: Any = None,
     ) -> CapturedOptions:
-        """Add what the call that does the work was given."""
+        """Add the arguments of the call that does the work."""
         given = replace(self, mode=mode or self.mode, format=format or self.format)
         given = given.with_options(options)
         return given if partition_by is None else given.with_partitions(partition_by)
@@ -102,7 +102,7 @@ class CapturedOptions:
         query_name: str | None,
         options: Mapping[str, Any],
     ) -> CapturedOptions:
-        """Add what the call that starts a query was given."""
+        """Add the arguments of the call that starts a query."""
         given = self.with_last_call(options, format=format, partition_by=partition_by)
         return replace(
             given,
@@ -112,19 +112,19 @@ class CapturedOptions:
         )
 
     def without_option(self, name: str) -> CapturedOptions:
-        """Leave an option out."""
+        """Remove an option."""
         kept = {k: v for k, v in (self.options or {}).items() if k.lower() != name.lower()}
         return replace(self, options=kept)
 
     def option(self, name: str) -> str | None:
-        """Return an option, whatever the case of its name."""
+        """Return an option, with its name in any case."""
         found = (v for k, v in (self.options or {}).items() if k.lower() == name.lower())
         return next(found, None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableOptions:
-    """What one ``df.writeTo(name)`` was given beside the format and options."""
+    """The arguments of one ``df.writeTo(name)`` beside the format and options."""
 
     rows: DataFrame
     name: str
@@ -168,17 +168,17 @@ def require_path(captured: CapturedOptions, argument: Any) -> str:
 
 
 def clustering_paths(captured: CapturedOptions) -> tuple[ColumnPath, ...]:
-    """Return the columns that a writer was given, each as the parts of its name."""
+    """Return the clustering columns of a writer, each as the parts of its name."""
     return tuple(map(parse_name, captured.cluster_by))
 
 
 def is_clustered_otherwise(log: TableLog, captured: CapturedOptions) -> bool:
-    """Return whether the table is clustered by other columns than the writer says, or not there."""
+    """Return whether the table is missing, or clustered by other columns than the writer's."""
     return _known(log) != _folded(clustering_paths(captured))
 
 
 def clustered_otherwise(log: TableLog, captured: CapturedOptions) -> InvalidRequestError:
-    """Return the error for rows that are to be clustered otherwise than their table."""
+    """Return the error for a writer with other clustering columns than the table's."""
     known = [".".join(path) for path in _known(log) or ()]
     return InvalidRequestError(
         "The provided clustering columns do not match the existing table's.\n"
@@ -198,5 +198,5 @@ def _known(log: TableLog) -> tuple[ColumnPath, ...] | None:
 
 
 def _folded(paths: tuple[ColumnPath, ...]) -> tuple[ColumnPath, ...]:
-    """Names of columns ignore case."""
+    """Return column names in lower case, since they ignore case."""
     return tuple(tuple(part.lower() for part in path) for path in paths)

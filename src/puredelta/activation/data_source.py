@@ -1,14 +1,13 @@
 """Format ``delta`` as a Python data source: sessions without activation, and streams.
 
-Everything here goes to workers or is asked before any row is read.
-
-Offsets are those of `puredelta.log.changes.stream_offsets`, so that a native stream, and
-delta-spark's, may go on from a checkpoint of this one and the other way round.
-
-Spark finds it by itself where the package is installed (the top-level module
+Spark finds the source itself where the package is installed (the top-level module
 ``pyspark_puredelta``). Rows come through Python workers: slower than the native scan of an
-activated session, with every column read. What it cannot do right it refuses, and says what
-does it.
+activated session, with every column read. Unsupported requests are refused, with the alternative.
+
+Its objects are sent to workers, or called before any row is read.
+
+Offsets are those of `puredelta.log.changes.stream_offsets`, so that a native stream, or
+delta-spark's, can continue from a checkpoint of this one, and the reverse.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ ACTIVATE = "Call puredelta.activate(spark) first."
 
 
 class SourceRows:
-    """Reads any file of a table as the columns of the table, or of its change data feed."""
+    """Reader of any file of a table, with the columns of the table or of its change data feed."""
 
     def __init__(
         self, config: TableConfig, *, changes: bool = False, storage: Storage = NO_SESSION
@@ -88,10 +87,10 @@ class SourceRows:
 
 
 def require_plain(config: TableConfig) -> None:
-    """Refuse tables whose rows would not be what Spark itself reads.
+    """Refuse tables whose rows would differ from those that Spark itself reads.
 
     Raises:
-        UnsupportedError: names what only an activated session reads.
+        UnsupportedError: names the feature that needs an activated session.
     """
     odd = sorted({name for _, name in primitive_names(config.schema)} - PRIMITIVE_NAMES)
     if config.column_mapping is ColumnMappingMode.ID:
@@ -105,7 +104,7 @@ def require_plain(config: TableConfig) -> None:
 
 
 def not_activated(what: str) -> UnsupportedError:
-    """Build the error for what the data source does not do."""
+    """Build the error for an unsupported request to the data source."""
     return UnsupportedError(
         f"{what} with format 'delta' is not possible in a session that is not activated. "
         f"{ACTIVATE}",
@@ -120,7 +119,7 @@ def _nullable(schema: StructType) -> T.StructType:
 
 
 def _arrow_schema(schema: T.StructType) -> pa.Schema:
-    """Return the Arrow schema that Spark expects of the batches, to the letter."""
+    """Return the exact Arrow schema that Spark expects of the batches."""
     convert: Any = to_arrow_schema
     try:
         return convert(schema, timezone="UTC")
@@ -132,11 +131,11 @@ Offset = dict[str, Any]
 
 _MODULE = "pyspark.sql.streaming.datasource"
 _LIMITS: Any = importlib.import_module(_MODULE) if find_spec(_MODULE) is not None else None
-"""Since PySpark 4.2 a source is asked for less than everything."""
+"""Since PySpark 4.2 a source may be asked for limited batches."""
 
 
 class DeltaStreamReader(DataSourceStreamReader):
-    """Reads the files of the commits between two offsets, a task each."""
+    """Reader of the files of the commits between two offsets, one task per file."""
 
     def __init__(self, table: StreamedTable, options: StreamOptions, rows: SourceRows) -> None:
         self._table = table
@@ -145,7 +144,7 @@ class DeltaStreamReader(DataSourceStreamReader):
         self._opened: StreamLog | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what was read: workers get this object with every file."""
+        """Leave out cached state: workers get this object with every file."""
         return {**vars(self), "_opened": None}
 
     @property
@@ -158,15 +157,15 @@ class DeltaStreamReader(DataSourceStreamReader):
         return stream
 
     def initialOffset(self) -> Offset:
-        """Return the place before the first row; errors as `StreamStart.first_version`."""
+        """Return the offset before the first row; errors as `StreamStart.first_version`."""
         return self._stream.beginning().values()
 
     def latestOffset(self) -> Offset:  # type: ignore[override]
-        """Return the place behind the newest commit; before PySpark 4.2 sources have no limits."""
+        """Return the offset after the newest commit; before PySpark 4.2 sources have no limits."""
         return self._stream.newest().values()
 
     def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> Sequence[Any]:
-        """Return one partition per file that came between two offsets; see `StreamLog`.
+        """Return one partition per file added between two offsets; see `StreamLog`.
 
         Raises:
             InvalidRequestError: rows were removed, the columns have changed, the change data
@@ -190,7 +189,7 @@ class DeltaStreamReader(DataSourceStreamReader):
 if _LIMITS is not None:
 
     class LimitedStreamReader(DeltaStreamReader, _LIMITS.SupportsTriggerAvailableNow):  # type: ignore[misc]
-        """The same with the limits of batches, and queries that end with what is there."""
+        """A stream reader with limits of batches, and queries that end at the newest commit."""
 
         def __init__(self, table: StreamedTable, options: StreamOptions, rows: SourceRows) -> None:
             super().__init__(table, options, rows)
@@ -198,7 +197,7 @@ if _LIMITS is not None:
             self._is_bounded = False
 
         def getDefaultReadLimit(self) -> Any:
-            """Return what options ask for; a limit of files stands for one of both kinds."""
+            """Return the limit from the options; a limit of files stands for both limits."""
             limits = self._options.limits
             if limits.max_files is not None:
                 return _LIMITS.ReadMaxFiles(limits.max_files)
@@ -221,14 +220,14 @@ if _LIMITS is not None:
             return start if found is None or found is begin else found.values()
 
         def prepareForTriggerAvailableNow(self) -> None:
-            """Let the query end with what is there at its first question."""
+            """Fix the end of the query at its first request."""
             self._is_bounded, self._bound = True, None
 
 
 def stream_reader(
     table: StreamedTable, options: StreamOptions, rows: SourceRows
 ) -> DeltaStreamReader:
-    """Return the best reader that this PySpark takes."""
+    """Return the best reader that this PySpark supports."""
     if _LIMITS is None:
         return DeltaStreamReader(table, options, rows)
     return LimitedStreamReader(table, options, rows)
@@ -238,11 +237,11 @@ _CHANGES = ("readChangeFeed", "readChangeData")
 _TIME_TRAVEL = ("versionAsOf", "timestampAsOf")
 
 STORAGE_OPTION = "puredelta.storage.secret"
-"""Of a stream: what `Storage.packed` gives. Spark shows no option with such a name."""
+"""For streams: the value of `Storage.packed`. Spark hides options with such a name."""
 
 
 class DeltaSource(DataSource):
-    """Reads a table at a path; ``versionAsOf`` and ``timestampAsOf`` choose its state."""
+    """Source of a table at a path; ``versionAsOf`` and ``timestampAsOf`` choose its version."""
 
     @classmethod
     def name(cls) -> str:
@@ -254,10 +253,10 @@ class DeltaSource(DataSource):
         return self._rows(self._snapshot()).spark_schema
 
     def reader(self, schema: T.StructType) -> DeltaReader:
-        """Return what reads the table, or what changed in it.
+        """Return a reader of the table, or of its changes.
 
         Raises:
-            UnsupportedError: the table needs what only an activated session has.
+            UnsupportedError: the table needs a feature of activated sessions.
             InvalidRequestError: the table has other columns by now, a schema was given, or the
                 range of changes cannot be read (see `find_changes`).
         """
@@ -267,17 +266,17 @@ class DeltaSource(DataSource):
         return DeltaReader(files, rows)
 
     def writer(self, schema: T.StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002
-        """Refuse: a write is a commit, and the options of one do not come here."""
+        """Refuse: a write is a commit, and its options do not reach this source."""
         raise not_activated("Writing")
 
     def streamReader(self, schema: T.StructType) -> DeltaStreamReader:
-        """Return what reads the table's commits, or what they changed, as they come.
+        """Return a reader of the table's commits, or of their changes, as they arrive.
 
         Raises:
-            UnsupportedError: the table needs what only an activated session has.
+            UnsupportedError: the table needs a feature of activated sessions.
             InvalidRequestError: a version or time is chosen, which a stream cannot have, or a
                 schema was given.
-            UnsupportedError: a log of schemas is asked for.
+            UnsupportedError: a schema log is requested.
         """
         options = StreamOptions.parse(
             lambda name: _text(self.options.get(name)),
@@ -312,7 +311,7 @@ class DeltaSource(DataSource):
 
     @property
     def _storage(self) -> Storage:
-        """How tables are reached: by options, which an activated session gives, and by the
+        """The access to tables: by options, which an activated session passes, and by the
         environment of this process. HDFS is read over HTTP.
         """
         given = {k: v for k, v in self.options.items() if k.startswith(("fs.", "dfs."))}
@@ -342,13 +341,13 @@ class DeltaSource(DataSource):
             )
             for which in ("starting", "ending")
         )
-        # Under the newest columns, which are those that `schema` promised.
+        # Under the newest columns, which `schema` has returned.
         settings = ChangeSettings(mapped_schema=MappedSchema.LATEST)
         found = find_changes(log, start, end, settings)
         return tuple(feed_files(found.files, log.root_uri))
 
     def _snapshot(self) -> Snapshot:
-        """Return the state of the table that the options name."""
+        """Return the version of the table selected by the options."""
         version, timestamp = (self.options.get(name) for name in _TIME_TRAVEL)
         if self._reads_changes and (version, timestamp) != (None, None):
             raise InvalidRequestError(
@@ -368,7 +367,7 @@ class DeltaSource(DataSource):
 
 
 class DeltaReader(DataSourceReader):
-    """Reads files, a task each."""
+    """Reader of files, one task each."""
 
     def __init__(self, files: Sequence[ReadableFile], rows: SourceRows) -> None:
         self._files = files
@@ -379,7 +378,7 @@ class DeltaReader(DataSourceReader):
         return [InputPartition(file) for file in self._files]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a file; a table without files has one partition without one."""
+        """Yield the rows of a file; a table without files has one partition without a file."""
         return iter(()) if partition.value is None else self._rows(partition.value)
 
 

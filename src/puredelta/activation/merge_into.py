@@ -1,7 +1,7 @@
-"""``df.mergeInto(table, condition)`` of PySpark, as a MERGE of our own.
+"""``df.mergeInto(table, condition)`` of PySpark, as a MERGE of this package.
 
-The frame is the source. The table's columns may be called ``table.column``, as its name says,
-like in SQL text. As PySpark's own, a writer is changed by its methods, which return it.
+The frame is the source. The table's columns can be qualified by its name, as in SQL text
+(``table.column``). As in PySpark, methods change the writer and return it.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from puredelta.statements.text.table_name import TableName
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeTarget:
-    """A Delta table that a call names."""
+    """The Delta table of a call."""
 
     log: TableLog
     rows: DataFrame
-    """None of them; the columns under the name."""
+    """An empty frame; its columns are qualified by the name."""
 
 
 def find_target(spark: SparkSession, name: TableName) -> MergeTarget | None:
@@ -65,7 +65,7 @@ def find_target(spark: SparkSession, name: TableName) -> MergeTarget | None:
 
 @methods_like_pyspark
 class DeltaMergeInto(MergeIntoWriter):
-    """What ``df.mergeInto`` returns where the table is a Delta table."""
+    """The result of ``df.mergeInto`` for a Delta table."""
 
     def __init__(self, source_rows: DataFrame, target: MergeTarget, condition: Column) -> None:
         self._source_rows = source_rows
@@ -85,7 +85,7 @@ class DeltaMergeInto(MergeIntoWriter):
         return WhenNotMatchedBySource(self, condition)
 
     def withSchemaEvolution(self) -> DeltaMergeInto:
-        """Let the table take on the frame's new columns and fields."""
+        """Add the frame's new columns and fields to the table."""
         self._spec = replace(self._spec, evolve_schema=True)
         return self
 
@@ -95,8 +95,8 @@ class DeltaMergeInto(MergeIntoWriter):
         Raises:
             InvalidRequestError: the statement is wrong, or a row breaks a rule of the table,
                 which is unchanged.
-            UnsupportedError: the table or the statement needs what is not implemented.
-            ConflictError: another writer changed what this MERGE read.
+            UnsupportedError: the table or the statement needs a feature that is not implemented.
+            ConflictError: another writer changed data that this MERGE read.
         """
         prepared = PreparedChange(
             spark=self._source_rows.sparkSession,
@@ -114,7 +114,7 @@ class DeltaMergeInto(MergeIntoWriter):
 
 
 class _When:
-    """A clause that waits for its action."""
+    """A clause without its action yet."""
 
     def __init__(self, merge: DeltaMergeInto, condition: Column | None) -> None:
         self._merge = merge

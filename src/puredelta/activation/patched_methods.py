@@ -44,7 +44,7 @@ def shorter(original: Method) -> Method:
 
 
 def shorter_show(original: Method) -> Method:
-    """``df.show(n)``, which looks at one row more than it shows."""
+    """``df.show(n)``, which reads one row more than it shows."""
 
     def call(self: Any, n: Any = 20, *args: Any, **kwargs: Any) -> Any:
         rows = answered(self)
@@ -99,7 +99,7 @@ class Owner(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PatchedMethod:
-    """One method, and what makes its replacement from the original."""
+    """One method, and the function that makes its replacement from the original."""
 
     owner: Owner
     name: str
@@ -107,7 +107,7 @@ class PatchedMethod:
 
 
 Capture: TypeAlias = Callable[..., CapturedOptions]
-"""What was captured before and the arguments of a call -> what is captured now."""
+"""Maps the options captured before, and the arguments of a call, to the new captured options."""
 
 
 def _mode(known: CapturedOptions, saveMode: str | None) -> CapturedOptions:
@@ -154,7 +154,7 @@ _STREAM_WRITER: Mapping[str, Capture] = {
 
 
 def _one_by_one(columns: tuple[Any, ...]) -> Any:
-    """Return columns that were given one by one, or as one list."""
+    """Return columns given as several arguments, or as one list."""
     is_list = len(columns) == 1 and isinstance(columns[0], list | tuple)
     return columns[0] if is_list else columns
 
@@ -164,7 +164,7 @@ def _capturing(owner: Owner, captures: Mapping[str, Capture]) -> Iterable[Patche
 
     def make(capture: Capture, original: Method) -> Method:
         def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-            answer = original(self, *args, **kwargs)  # first: what it refuses was not given
+            answer = original(self, *args, **kwargs)  # first, so that refused options do not count
             capture(CapturedOptions.of(self), *args, **kwargs).keep(self)
             return answer
 
@@ -174,7 +174,7 @@ def _capturing(owner: Owner, captures: Mapping[str, Capture]) -> Iterable[Patche
 
 
 def _capturing_table_writer(original: Method) -> Method:
-    """Let ``df.writeTo(name)`` capture the frame and the name for the writer that it makes."""
+    """Let ``df.writeTo(name)`` pass the frame and the name to the writer that it makes."""
 
     def call(self: Any, table: str) -> Any:
         made = original(self, table)
@@ -227,7 +227,7 @@ PATCHED_METHODS: tuple[PatchedMethod, ...] = (
 
 
 def patched(owners: Mapping[Owner, type]) -> Patches:
-    """Replace the methods of these classes; what is done so far is undone if one fails."""
+    """Replace the methods of these classes; if one fails, undo all."""
     patches = Patches()
     try:
         for method in PATCHED_METHODS:

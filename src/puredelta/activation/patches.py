@@ -1,4 +1,4 @@
-"""Replaced methods of PySpark classes, and the parts of readers and writers."""
+"""Replaced methods of PySpark classes, and access to the internals of readers and writers."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from puredelta.statements.text.table_name import TableName
 
 Method: TypeAlias = Callable[..., Any]
 Make: TypeAlias = Callable[[Method], Method]
-"""What makes a replacement from the original."""
+"""Makes a replacement from the original."""
 
 
 class Patches:
-    """What has been replaced, so that it can be undone."""
+    """Record of replaced methods, which can be undone."""
 
     def __init__(self) -> None:
         self._replaced: list[tuple[type, str, Method, Method]] = []
@@ -29,8 +29,8 @@ class Patches:
     def replace(self, owner: type, name: str, make: Make) -> None:
         """Put ``make(original)`` in the place of a method that the class itself defines.
 
-        The new one has the name, signature and documentation of the original. Errors of ours
-        that leave it are PySpark's, too.
+        The replacement has the name, signature and documentation of the original. This package's
+        errors that leave it are PySpark's, too.
         """
         original: Method = owner.__dict__[name]
         made = like_pyspark(make(original), may_be_ours=any_asked)
@@ -43,10 +43,10 @@ class Patches:
         self._replaced.append((owner, name, original, replacement))
 
     def undo(self) -> None:
-        """Put every original back, the last one first.
+        """Restore every original, the last one first.
 
-        A method that somebody else has replaced after us stays theirs. Ours may be called by it, or
-        come back when theirs is undone, and is the original from now on.
+        A method that another package has replaced meanwhile is left alone. It may still call this
+        package's replacement, or restore it later, so the replacement then acts like the original.
         """
         self._is_active = False
         while self._replaced:
@@ -56,7 +56,7 @@ class Patches:
 
 
 _SESSION_NAMES = ("_spark", "_session", "_client")
-"""What kinds of builders call their session; a Connect reader calls it its client."""
+"""Attributes in which builders keep their session; a Connect reader has its client."""
 
 
 def session_behind(builder: Any) -> SparkSession:
@@ -67,7 +67,7 @@ def session_behind(builder: Any) -> SparkSession:
 
 
 def rows_of(writer: Any) -> DataFrame:
-    """Return the frame that a writer writes; over Connect the writer holds the plan of one."""
+    """Return the frame of a writer; a Connect writer has its plan."""
     rows: Any = vars(writer)["_df"]
     if isinstance(rows, DataFrame):
         return rows
@@ -77,5 +77,5 @@ def rows_of(writer: Any) -> DataFrame:
 
 
 def table_name(given: Any) -> TableName | None:
-    """Return the name that an argument is, None for anything that is no name."""
+    """Return an argument if it is a table name, else None."""
     return find_name(given) if isinstance(given, str) else None

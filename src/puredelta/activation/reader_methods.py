@@ -1,8 +1,7 @@
-"""``spark.read``, ``spark.readStream``, ``spark.table`` and ``spark.sql`` where they mean Delta.
+"""``spark.read``, ``spark.readStream``, ``spark.table`` and ``spark.sql`` for Delta tables.
 
-Each function takes a method of PySpark and returns what stands in its place. It looks at as
-little as it can, and what does not mean Delta reaches the original with the very arguments of
-the caller.
+Each function takes a method of PySpark and returns its replacement. The replacement inspects as
+little as possible; calls on other formats reach the original with the caller's exact arguments.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from puredelta.store.registry import has_scheme
 
 _MAY_NAME_TABLES = re.compile(r"\b(?:from|join|table)\b", re.IGNORECASE)
 _FIELD = re.compile(r"\{[^{}]*\}")
-"""A field of a template; what it stands for is no table of the catalog."""
+"""A field of a template; its value is no table of the catalog."""
 _STREAM_START = "startingTimestamp"
 
 
@@ -59,7 +58,7 @@ def delta_load(original: Method) -> Method:
 def delta_table(session: Callable[[Any], SparkSession]) -> Make:
     """``spark.table(name)`` and ``spark.read.table(name)``: paths, and tables of the catalog.
 
-    ``session`` tells the session of what the method belongs to.
+    ``session`` returns the session of the method's owner.
     """
 
     def make(original: Method) -> Method:
@@ -86,7 +85,7 @@ def delta_table(session: Callable[[Any], SparkSession]) -> Make:
 
 
 def delta_stream_load(original: Method) -> Method:
-    """``spark.readStream.load(path)``: over Connect it finds the Python data source."""
+    """``spark.readStream.load(path)``: over Connect it uses the Python data source."""
 
     def call(
         self: Any,
@@ -156,9 +155,9 @@ def delta_sql(original: Method) -> Method:
 
 
 def _named(spark: SparkSession, text: str) -> NamedRelations:
-    """Return the Delta tables of the catalog that a text names, and the views.
+    """Return the Delta tables of the catalog, and the views, in a text.
 
-    What cannot name one is not looked at twice.
+    A text that cannot contain one is not read again.
     """
     if is_connect(spark) or _MAY_NAME_TABLES.search(text) is None:
         return NamedRelations(tables=(), views=())

@@ -1,8 +1,7 @@
 """Readers and stream writers of format ``delta`` as calls of puredelta.
 
-The query is PySpark's own, with ``foreachBatch``. A batch is committed together with the
-query's id and the batch's number, so one that Spark runs again changes nothing. Classic
-sessions only.
+A stream writer is PySpark's own query with ``foreachBatch``. A batch is committed together with
+the query's id and the batch's number, so a repeated batch changes nothing. Classic sessions only.
 """
 
 from __future__ import annotations
@@ -45,12 +44,12 @@ _CHANGES = ("readChangeFeed", "readChangeData")
 
 
 def load(spark: SparkSession, captured: CapturedOptions, path: Any) -> DataFrame:
-    """Return the rows that the options of a reader choose.
+    """Return the rows selected by the options of a reader.
 
-    ``versionAsOf`` or ``timestampAsOf`` choose the state, and so does the end of a path that is no
-    table itself (``/t@v3``, ``/t@20250131120000000``); ``readChangeFeed`` with
-    ``startingVersion`` or ``startingTimestamp`` and their ``ending`` kin give the changes.
-    Other options have no effect, as in delta-spark. Runs no job.
+    ``versionAsOf`` or ``timestampAsOf`` choose the version, and so does the end of a path that is
+    no table itself (``/t@v3``, ``/t@20250131120000000``). ``readChangeFeed`` returns the changes,
+    with ``startingVersion`` or ``startingTimestamp`` and their ``ending`` counterparts. Other
+    options have no effect, as in delta-spark. Runs no job.
 
     Raises:
         InvalidRequestError: no path or several, a schema was given, options are wrong.
@@ -67,7 +66,7 @@ def load(spark: SparkSession, captured: CapturedOptions, path: Any) -> DataFrame
 
 
 def _at_state(captured: CapturedOptions, state: TimeTravel, path: str) -> CapturedOptions:
-    """Return the options with the version or time that the path ends in."""
+    """Return the options with the version or time at the end of the path."""
     if captured.option("versionAsOf") is not None or captured.option("timestampAsOf") is not None:
         raise InvalidRequestError(
             f"Please choose the version in the path or by an option, not both: {path}.",
@@ -80,7 +79,7 @@ def _at_state(captured: CapturedOptions, state: TimeTravel, path: str) -> Captur
 
 
 def rows_at(spark: SparkSession, captured: CapturedOptions, location: str) -> DataFrame:
-    """Return what the options of a reader mean for the table at a location."""
+    """Return the rows that the options of a reader select in the table at a location."""
     version, timestamp = captured.option("versionAsOf"), captured.option("timestampAsOf")
     if not _reads_changes(captured):
         return read_table(
@@ -103,9 +102,9 @@ def rows_at(spark: SparkSession, captured: CapturedOptions, location: str) -> Da
 
 
 def load_stream(spark: SparkSession, captured: CapturedOptions, path: Any) -> DataFrame:
-    """Return a streaming frame over the table that a reader of a classic session names.
+    """Return a streaming frame over the table of a reader in a classic session.
 
-    Other options than those of `StreamOptions` have no effect, as in delta-spark.
+    Options unknown to `StreamOptions` have no effect, as in delta-spark.
 
     Raises:
         InvalidRequestError: no path or several, a schema was given, options are wrong.
@@ -117,7 +116,7 @@ def load_stream(spark: SparkSession, captured: CapturedOptions, path: Any) -> Da
 
 
 def prepare_stream(spark: SparkSession, captured: CapturedOptions) -> str | None:
-    """Check the options of a stream over Connect; return its start with an offset, if it has one.
+    """Check the options of a stream over Connect; return its start time, if any, with UTC offset.
 
     The data source does not know the session's time zone.
 
@@ -196,7 +195,7 @@ def start(rows: DataFrame, captured: CapturedOptions, location: str) -> Any:
 
 
 def create_for_stream(rows: DataFrame, captured: CapturedOptions, name: EntryName) -> None:
-    """Create the table of the session catalog that a query is to write into.
+    """Create the table of the session catalog for the rows of a query.
 
     Raises:
         InvalidRequestError: the columns cannot be a table's.
@@ -208,10 +207,10 @@ def create_for_stream(rows: DataFrame, captured: CapturedOptions, name: EntryNam
 
 
 def _create_clustered(rows: DataFrame, captured: CapturedOptions, log: TableLog) -> None:
-    """Create the clustered table that a query is to write into, before it starts.
+    """Create the clustered table for the rows of a query, before it starts.
 
     Raises:
-        InvalidRequestError: the table is there and clustered otherwise.
+        InvalidRequestError: the table exists with other clustering columns.
     """
     if not log.exists():
         definition = _definition(rows, captured)
@@ -221,7 +220,7 @@ def _create_clustered(rows: DataFrame, captured: CapturedOptions, log: TableLog)
 
 
 def _definition(rows: DataFrame, captured: CapturedOptions) -> TableDefinition:
-    """Return the table of these rows."""
+    """Return the definition of a table for these rows."""
     schema = without_table_metadata(struct_as_nullable(rows.schema))
     return TableDefinition(
         columns=stored_columns(schema),
@@ -253,7 +252,7 @@ def _require_checkpoint(spark: SparkSession, captured: CapturedOptions) -> None:
 
 
 def _query_id(spark: SparkSession) -> str:
-    """Return the id of the query that runs this batch; it stays the same over restarts."""
+    """Return the id of the query of this batch; it stays the same over restarts."""
     found = spark.sparkContext.getLocalProperty(_QUERY_ID)
     assert found is not None  # noqa: S101 - Spark sets it for the thread of every query
     return str(found)

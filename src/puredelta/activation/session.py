@@ -1,6 +1,6 @@
 """The switch of the activation, the module ``delta``, and the Python of data sources.
 
-Spark starts PYSPARK_PYTHON, else the ``python3`` of the PATH. Where that lacks this package (a
+Spark starts PYSPARK_PYTHON, else the ``python3`` of the PATH. If that Python lacks this package (a
 notebook's kernel, ``venv/bin/python job.py``), ``saveAsTable`` would not know the format.
 """
 
@@ -41,7 +41,7 @@ _MARK = "__puredelta__"
 
 
 def install_delta_module() -> None:
-    """Let ``import delta`` find this package's ``tables``, ``exceptions`` and ``pip_utils``.
+    """Make this package's ``tables``, ``exceptions`` and ``pip_utils`` available as ``delta``.
 
     Raises:
         InvalidRequestError: another package called ``delta`` is installed, which stays as it is.
@@ -71,7 +71,7 @@ def install_delta_module() -> None:
 
 
 def remove_delta_module() -> None:
-    """Take the modules away again, if they are ours."""
+    """Remove the modules again, if they are this package's."""
     if is_installed():
         for name in (_NAME, *(f"{_NAME}.{part}" for part in _PARTS)):
             sys.modules.pop(name, None)
@@ -96,7 +96,7 @@ def let_spark_find_source(spark: SparkSession) -> None:
     """Register the data source in a local session, to be run by this Python; warn in others.
 
     Does nothing where PYSPARK_PYTHON is set or the ``python3`` of the PATH is this one. Workers of
-    the user's own functions stay what they are.
+    the user's own functions keep their Python.
     """
     if os.environ.get("PYSPARK_PYTHON") or not sys.executable:
         return
@@ -122,7 +122,7 @@ def let_spark_find_source(spark: SparkSession) -> None:
 
 
 def _is_this(python: str) -> bool:
-    """Return whether a program lies where this Python does: links lead out of environments."""
+    """Return whether a program is in this Python's directory; its own link is ignored."""
     return Path(python).parent.resolve() == Path(sys.executable).parent.resolve()
 
 
@@ -145,7 +145,7 @@ _CLASSIC, _CONNECT = "pyspark.sql", "pyspark.sql.connect"
 
 _lock = threading.Lock()
 _active: dict[str, Patches] = {}
-"""What is replaced, by the package of the kind of session."""
+"""The replaced methods, by the package of the kind of session."""
 
 
 def activate(spark: SparkSession, *, delta_module: bool = False) -> bool:
@@ -153,14 +153,14 @@ def activate(spark: SparkSession, *, delta_module: bool = False) -> bool:
 
     ``spark.read.format("delta")``, ``df.write.format("delta")``, ``df.writeTo``,
     ``df.mergeInto``, ``df.writeStream``, ``spark.sql`` and ``spark.table`` then work as with
-    delta-spark; `docs/activation.md` lists what they take. Every other format and statement
+    delta-spark; `docs/activation.md` lists their options. Every other format and statement
     takes PySpark's own path. Methods of PySpark's classes are replaced, so every session of
     this process that is of the same kind (classic or Connect) is active; readers and writers
-    made before are not. Activating twice is once.
+    made before are not. A second activation has no effect.
 
     Returns:
         Whether the session is active. A session that has delta-spark's JAR is left alone,
-        with a warning: it knows Delta already.
+        with a warning: it supports Delta already.
 
     Examples:
         >>> import puredelta
@@ -192,7 +192,7 @@ def activate(spark: SparkSession, *, delta_module: bool = False) -> bool:
 
 
 def deactivate() -> None:
-    """Put back every method that `activate` has replaced, the very same function objects."""
+    """Restore every method that `activate` has replaced, as the same function object."""
     with _lock:
         while _active:
             _, patches = _active.popitem()
@@ -218,7 +218,7 @@ def _has_jar(spark: SparkSession) -> bool:
 
 
 def _is_free_of_delta_spark(spark: SparkSession) -> bool:
-    """Warn of settings that name delta-spark's classes; return whether SQL runs all the same."""
+    """Warn of settings that name delta-spark's classes; return whether SQL still runs."""
     if is_connect(spark):
         return True
     catalog = spark.conf.get(_CATALOG, None) or ""

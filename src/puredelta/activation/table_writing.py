@@ -1,8 +1,8 @@
-"""``df.writeTo(name)``: the options of a table writer as one command of our own.
+"""``df.writeTo(name)``: the options of a table writer as one command of this package.
 
-``append``, ``overwrite`` and ``overwritePartitions`` are ours where the table is; ``create``,
-``replace`` and ``createOrReplace`` where the format is. Columns go by name, and values are
-cast to the types of the table.
+``append``, ``overwrite`` and ``overwritePartitions`` run here if the table is a Delta table;
+``create``, ``replace`` and ``createOrReplace`` if the format is Delta. Columns are matched by
+name, and values are cast to the types of the table.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from puredelta.statements.execute.tables import not_on_connect, require_one_loca
 from puredelta.statements.names.names import find_location, require_table
 from puredelta.statements.text.table_name import TableName
 
-# The property by which Spark states where a table is.
+# The property with which Spark gives the location of a table.
 _LOCATION = "location"
 _EVERY_ROW = "true"
 _REPLACE_WHERE = "replaceWhere"
@@ -41,7 +41,7 @@ _REPLACEMENTS = frozenset({CreateMode.REPLACE, CreateMode.CREATE_OR_REPLACE})
 
 
 def append(captured: CapturedOptions, table: TableOptions, name: TableName) -> bool:
-    """Add the rows to the table; False if it is not ours.
+    """Add the rows to the table; False if it is no Delta table.
 
     Raises:
         TableNotFoundError: there is no table at the path.
@@ -53,11 +53,11 @@ def append(captured: CapturedOptions, table: TableOptions, name: TableName) -> b
 def overwrite(
     captured: CapturedOptions, table: TableOptions, name: TableName, condition: str | Column
 ) -> bool:
-    """Replace the rows for which the condition is true; False if the table is not ours.
+    """Replace the rows for which the condition is true; False if the table is no Delta table.
 
     Raises:
-        UnsupportedError: over Connect, where a Column does not say what it is.
-        pyspark.errors.AnalysisException: the condition names what the table does not have.
+        UnsupportedError: over Connect, where a Column does not show its expression.
+        pyspark.errors.AnalysisException: the condition names columns that the table lacks.
         InvalidRequestError: the option ``replaceWhere`` is set, too (REPLACE_WHERE_IN_OVERWRITE).
     """
     log = _find_log(table, name)
@@ -86,19 +86,19 @@ def overwrite(
 
 
 def overwrite_partitions(captured: CapturedOptions, table: TableOptions, name: TableName) -> bool:
-    """Replace every partition that the rows are in; False if the table is not ours."""
+    """Replace every partition of the rows; False if the table is no Delta table."""
     return _write(captured, table, name, SaveMode.OVERWRITE, {"partitionOverwriteMode": "dynamic"})
 
 
 def define(
     captured: CapturedOptions, table: TableOptions, name: TableName, *, mode: CreateMode
 ) -> bool:
-    """Create or replace the table with the rows; False if it is not in our catalog.
+    """Create or replace the table with the rows; False if it is in another catalog.
 
-    The writer's format is ours.
+    The writer's format is Delta.
 
     Raises:
-        InvalidRequestError: there is a table, the definition cannot be one's, or a partition
+        InvalidRequestError: the table exists, the definition is invalid, or a partition
             is no plain column.
         TableNotFoundError: there is nothing to replace.
         UnsupportedError: a name is used over Connect, or ``replaceWhere`` is set for a replacement.

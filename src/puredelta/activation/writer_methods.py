@@ -1,7 +1,7 @@
 """``df.write``, ``df.writeTo``, ``df.mergeInto`` and ``df.writeStream`` for Delta tables.
 
-As in `reader_methods`, what does not mean Delta reaches the original with the very arguments
-of the caller.
+As in `reader_methods`, calls on other formats reach the original with the caller's exact
+arguments.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from puredelta.statements.names.names import find_location, find_name
 from puredelta.statements.text.table_name import TableName
 
 TableWrite: TypeAlias = Callable[..., bool]
-"""What ends ``df.writeTo(name)``; False where the table is not ours."""
+"""Runs the last call of ``df.writeTo(name)``; False where the table is no Delta table."""
 
 
 def delta_save(original: Method) -> Method:
@@ -120,7 +120,7 @@ def delta_insert_into(original: Method) -> Method:
 
 
 def delta_table_write(write: TableWrite) -> Make:
-    """``df.writeTo(name)`` with a call that ends it and does the work."""
+    """``df.writeTo(name)`` with the call that does the work."""
 
     def make(original: Method) -> Method:
         def call(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -207,7 +207,7 @@ def delta_to_table(original: Method) -> Method:
 
 
 def _location(writer: Any, captured: CapturedOptions, name: TableName) -> str | None:
-    """Return where the table is, which is created if it has to be; None if it is not ours."""
+    """Return the table's location, and create the table if needed; None if it is no Delta table."""
     spark = session_behind(writer)
     known = find_location(spark, name)
     if known is None and not is_delta(spark, captured.format):

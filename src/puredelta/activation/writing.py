@@ -48,20 +48,20 @@ logger = logging.getLogger(__name__)
 _PROPERTY_PREFIX = "delta."
 _KNOWN = frozenset(name.lower() for name in WRITE_OPTIONS)
 _OTHERS = frozenset({"path", "checkpointlocation", "queryname", "format"})
-"""What other parts of a writer take."""
+"""Options for other parts of a writer."""
 REFUSED_OPTIONS = {
     "replaceon": "use replaceWhere, or a MERGE",
     "replaceusing": "use replaceWhere, or a MERGE",
     "targettable": "name the table in saveAsTable",
 }
-"""Options that would change what is written, and why not."""
+"""Unsupported options that would change the written rows, with the alternative."""
 
 
 def save(rows: DataFrame, captured: CapturedOptions, path: Any) -> None:
-    """Write the rows as the options of the writer say.
+    """Write the rows according to the options of the writer.
 
     Raises:
-        InvalidRequestError: no path, an unknown mode, or what `write_table` refuses.
+        InvalidRequestError: no path, an unknown mode, or an error of `write_table`.
         UnsupportedError: an option or a layout that is not implemented.
     """
     given = file_system_options(captured.options or {})
@@ -73,13 +73,13 @@ def save(rows: DataFrame, captured: CapturedOptions, path: Any) -> None:
 def save_as_table(
     rows: DataFrame, captured: CapturedOptions, name: TableName, *, is_delta: bool
 ) -> bool:
-    """Write the rows into a table of the session catalog, which is created if it is not there.
+    """Write the rows into a table of the session catalog, which is created if it does not exist.
 
-    ``is_delta`` tells whether the writer's format is. Returns False if the table is not ours
-    to write. Columns go by name.
+    ``is_delta`` tells whether the writer's format is Delta. Returns False if the table is of
+    another format. Columns are matched by name.
 
     Raises:
-        InvalidRequestError: there is a table and the mode is ``error``, or as `save`.
+        InvalidRequestError: the table exists and the mode is ``error``, or as `save`.
     """
     spark = rows.sparkSession
     mode = _mode(captured)
@@ -111,7 +111,7 @@ def save_as_table(
 def _write_known(
     rows: DataFrame, captured: CapturedOptions, log: TableLog, name: TableName
 ) -> None:
-    """Write into a table that has its name; to replace all of it is to define it anew."""
+    """Write into an existing table of the name; a full overwrite is a new definition."""
     mode = _mode(captured)
     if mode is SaveMode.ERROR:
         raise already_exists(str(name))
@@ -148,7 +148,7 @@ def _write_known(
 
 
 def _unpartitioned(captured: CapturedOptions, known: Sequence[str]) -> CapturedOptions:
-    """Leave out partition columns that are the table's own: the history does not say them."""
+    """Leave out partition columns equal to the table's own, which the history omits."""
     same = [c.lower() for c in captured.partition_by] == [c.lower() for c in known]
     return captured.with_partitions(()) if same else captured
 
@@ -174,7 +174,7 @@ def _mode(captured: CapturedOptions) -> SaveMode:
 
 
 def _how(mode: SaveMode) -> CreateMode:
-    """Return how a mode of a writer defines a table that has no name yet."""
+    """Return the create mode for a writer's mode and a name without a table."""
     return CreateMode.CREATE_OR_REPLACE if mode is SaveMode.OVERWRITE else CreateMode.CREATE
 
 
@@ -189,13 +189,13 @@ def _definition(captured: CapturedOptions) -> TableDefinition:
 def _wrote_clustered(
     rows: DataFrame, captured: CapturedOptions, log: TableLog, *, anew: bool = False
 ) -> bool:
-    """Make a new table, or a table anew, that is clustered as the writer says.
+    """Create or replace a table with the clustering columns of the writer.
 
-    Returns False if the writer says nothing of it, or what the table is already. ``anew`` tells
-    that a table may become another one; the option ``overwriteSchema`` says that, too.
+    Returns False if the writer has none, or the table has the same. ``anew`` allows the
+    replacement of an existing table; so does the option ``overwriteSchema``.
 
     Raises:
-        InvalidRequestError: the table is there and clustered otherwise.
+        InvalidRequestError: the table exists with other clustering columns.
     """
     if not captured.cluster_by:
         return False
@@ -215,7 +215,7 @@ def _wrote_clustered(
 
 
 def insert_into(rows: DataFrame, name: TableName, *, overwrite: bool) -> bool:
-    """Insert the rows by position; False if the table is not ours.
+    """Insert the rows by position; False if the table is no Delta table.
 
     Raises:
         pyspark.errors.AnalysisException: the values do not fit.
@@ -228,13 +228,13 @@ def insert_into(rows: DataFrame, name: TableName, *, overwrite: bool) -> bool:
 
 
 def stored(rows: DataFrame, log: TableLog) -> DataFrame:
-    """Return rows that go into a table by name, values cast to the types of its columns."""
+    """Return the rows for a write by name, with values cast to the types of the table's columns."""
     return stored_by_name(rows, to_spark(log.snapshot().config.schema))
 
 
 def write_options(captured: CapturedOptions) -> dict[str, str]:
-    """Return the options that mean something; others have no effect, as in delta-spark, and a
-    warning says so once.
+    """Return the options that have an effect; for others, which have none in delta-spark either,
+    warn once.
 
     Raises:
         UnsupportedError: one that is not implemented and must not be ignored, or
@@ -289,11 +289,11 @@ def create_named(
     description: str | None,
     options: Mapping[str, str],
 ) -> bool:
-    """Create a table, or give the one at the option ``path`` a name; False if it is not ours.
+    """Create a table, or name the table at the option ``path``; False if it is no Delta table.
 
     Raises:
-        InvalidRequestError: the name is taken, neither columns nor a table are there to name, or
-            the columns are not those of the table that is there.
+        InvalidRequestError: the name is taken, neither columns nor an existing table are given, or
+            the columns are not those of the existing table.
     """
     entry = None if name.path is not None else entry_name(spark, name.parts)
     if entry is None:

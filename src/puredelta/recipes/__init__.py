@@ -1,1 +1,1 @@
-"""One call for what people write around MERGE by hand: upserts, snapshots, histories, changes."""
+"""Recipes: upserts, snapshots, histories and change feeds, each as one call and one MERGE."""

@@ -1,7 +1,7 @@
 """Change data applied in the order of a sequence: a type 1 table as one MERGE.
 
-A row has the sequence of the event that it shows. A deleted key keeps a row without values, so
-that an older event that arrives later finds out that it is too late.
+Each row stores the sequence of its event. A deleted key keeps a row without values, so
+that an older event that arrives later is recognised as too late.
 
 The contract is that of Databricks' ``AUTO CDC INTO`` (``APPLY CHANGES INTO``), under its names.
 """
@@ -67,15 +67,15 @@ from puredelta.recipes.target import RecipeTable, TableOrPath, resolved
 from puredelta.spark.session.names import quote
 
 ROW_SEQUENCE = "__SEQUENCE"
-"""The sequence of the event that the row shows."""
+"""The sequence of the row's event."""
 DELETED = "__DELETED"
-"""Whether the row stands for a key that is deleted."""
+"""Whether the row stands for a deleted key."""
 _STATE = (ROW_SEQUENCE, DELETED, DELETED_AT, SET_AT, TRUNCATED_AT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateRecipe:
-    """The newest state of keys, as it was asked for."""
+    """The newest state of keys, as requested."""
 
     settings: TableSettings
     keys: tuple[str, ...]
@@ -84,11 +84,11 @@ class StateRecipe:
     truncate_when: str | Column | None = None
     null_keeps: bool = False
     columns: tuple[str, ...] | None = None
-    """None: all of the source but ``except_columns``."""
+    """None: all columns of the source except ``except_columns``."""
     except_columns: tuple[str, ...] = ()
 
     def new_columns(self, source: DataFrame) -> T.StructType:
-        """Return keys, data and the columns of state."""
+        """Return the columns of keys, data and state."""
         rows, keys, data = self._prepared(None, source, case_sensitive=False)
         sequence = rows.schema[SEQUENCE].dataType
         state = {ROW_SEQUENCE: sequence, DELETED: T.BooleanType()}
@@ -183,11 +183,11 @@ class StateRecipe:
     def _truncating(
         self, target: RecipeTable, names: Sequence[str], newest: Column
     ) -> list[Clause]:
-        """Return what a truncate does to rows that no event of the source is about.
+        """Return the effect of a truncate on rows without an event in the source.
 
-        The row that remembers this very truncate, or a newer one, stays.
+        A row with the sequence of this truncate, or of a newer one, stays.
         """
-        if not target.has(ROW_SEQUENCE):  # nobody knows how old its rows are
+        if not target.has(ROW_SEQUENCE):  # the age of its rows is unknown
             return [NotMatchedBySource(Delete())]
         shown = F.col(ROW_SEQUENCE)
         if target.has(DELETED_AT):
@@ -221,9 +221,9 @@ def _merged(
 
 
 def _keys_alike(target: RecipeTable, newest: DataFrame, keys: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the keys where setting them, too, changes nothing.
+    """Return the keys that an update can set without changing anything.
 
-    An update that sets every column makes its row of the source's row alone: nothing is joined.
+    An update that sets every column makes its row from the source's row alone: nothing is joined.
     """
     kinds = {field.name: field.dataType for field in newest.schema.fields}
     are_alike = all(equal_is_same(target.type_of(key), kinds[key]) for key in keys)
@@ -259,17 +259,17 @@ class ApplyOptions(RecipeOptions, total=False):
     apply_as_deletes: str | Column
     """Where this condition is true, the event deletes its key."""
     apply_as_truncates: str | Column
-    """Where it is true, the event empties the table. Type 1 only."""
+    """Where this condition is true, the event empties the table. Type 1 only."""
     ignore_null_updates: bool
-    """NULL in an event means that the value stays what it was."""
+    """Whether NULL in an event keeps the old value."""
     column_list: Sequence[str] | str
     except_column_list: Sequence[str] | str
-    """Which columns of the source go into the table; keys always do."""
+    """Source columns that the table gets; keys are always included."""
     stored_as_scd_type: int | str
     """1, the default: one row a key, the newest. 2: every version."""
     track_history_column_list: Sequence[str] | str
     track_history_except_column_list: Sequence[str] | str
-    """Which columns make a new version when they change. Type 2 only."""
+    """Columns whose change makes a new version. Type 2 only."""
 
 
 def apply_changes(
@@ -282,24 +282,24 @@ def apply_changes(
     """Apply change events to a table, in the order of ``sequence_by``: one MERGE, one commit.
 
     ``sequence_by`` is a column, an expression, or several columns, the most important first. The
-    table becomes what it would be had all events come in order, whatever batches they come in;
-    an event that came before changes nothing. Options: `ApplyOptions`.
+    result is that of all events in order, in whatever batches they arrive; a repeated event changes
+    nothing. Options: `ApplyOptions`.
 
     Type 1 keeps the newest row of a key. ``__SEQUENCE`` has the sequence of its event. A deleted
     key keeps a row without values, with ``__DELETED`` true, so that older events that arrive
     later are recognised: read the table ``WHERE NOT __DELETED``, and delete such rows once no
-    older event can come. ``ignore_null_updates`` adds ``__SET_AT`` and ``__DELETED_AT``,
+    older event can arrive. ``ignore_null_updates`` adds ``__SET_AT`` and ``__DELETED_AT``,
     ``apply_as_truncates`` adds ``__TRUNCATED_AT``.
 
     Type 2 keeps every version from ``__START_AT``, included, to ``__END_AT``, excluded, which is
-    NULL of the version in force. Rows with a ``__ROLE`` are no versions, see `scd2`.
+    NULL in the version in force. Rows with a ``__ROLE`` are no versions, see `scd2`.
 
     Raises:
         InvalidRequestError: the sequence of an event is NULL (DELTA_SOURCE_SEQUENCE_IS_NULL),
             two different events of a key share one (DELTA_SOURCE_SEQUENCE_AMBIGUOUS), or an
             argument is wrong. Nothing is changed.
         TableNotFoundError: there is no table, and ``create`` is not set.
-        ConflictError: another writer changed what this call read.
+        ConflictError: another writer changed data that this call read.
 
     Examples:
         >>> apply_changes(

@@ -1,6 +1,6 @@
 """Arguments of recipes, and null-safe comparison of values.
 
-A wrong argument is an `InvalidRequestError` before the table is looked at.
+A wrong argument is an `InvalidRequestError` before the table is read.
 """
 
 from __future__ import annotations
@@ -33,20 +33,22 @@ class RecipeOptions(TypedDict, total=False):
     """Options that every recipe takes."""
 
     create: bool
-    """Create the table, empty, if it is not there; its columns are the source's."""
+    """Create the table, empty, if it does not exist; its columns are the source's."""
     partition_by: Sequence[str] | str
-    """Partition columns of a table that is created."""
+    """Partition columns of a new table."""
     evolve_schema: bool
-    """Let the table take on columns of the source that it lacks; else they are left out."""
+    """Add source columns that the table lacks; otherwise they are left out."""
     txn_app_id: str
     txn_version: int
     """The application and its version: a call with a version that the table has is not executed
-    again. In ``foreachBatch`` a name of the stream, and the batch's id."""
+    again. In ``foreachBatch``: a name for the stream, and the batch's id.
+    """
     expectations: Expectations
     """Conditions on rows of the source by name, see `Expectation`; text alone is a warning."""
     quarantine: str | os.PathLike[str]
-    """The path of a table that gets the rows that an expectation with ``drop`` leaves out, with
-    the names of what they broke in ``_violations``; it is created if it is not there."""
+    """The path of a table for the rows that an expectation with ``drop`` leaves out, with the names
+    of their broken expectations in ``_violations``; it is created if it does not exist.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +64,7 @@ class TableSettings:
 
     @classmethod
     def of(cls, options: RecipeOptions) -> TableSettings:
-        """Read the options; errors as `set_transaction_of`."""
+        """Check the options; errors as `set_transaction_of`."""
         version = options.get("txn_version")
         expectations = options.get("expectations") or {}
         RowCheck.of(expectations)
@@ -80,7 +82,7 @@ class TableSettings:
 
 
 def refused(message: str, **details: object) -> InvalidRequestError:
-    """Return the error for an argument that cannot be."""
+    """Return the error for a wrong argument."""
     return InvalidRequestError(message, code=ErrorCode.INVALID_ARGUMENT, **details)
 
 
@@ -102,10 +104,10 @@ def _names_of(known: type) -> set[str]:
 
 
 def names_of(given: Sequence[str] | str | None, argument: str) -> tuple[str, ...]:
-    """Return names that may be given as one text, as a sequence, or not at all.
+    """Return names, given as one text, as a sequence, or not at all.
 
     Raises:
-        InvalidRequestError: something else than text is among them, or a name stands twice.
+        InvalidRequestError: one of them is no text, or is repeated.
     """
     if given is None:
         return ()
@@ -155,7 +157,7 @@ def condition_of(given: object, argument: str) -> str | Column | None:
 
 
 def source_of(given: object) -> DataFrame:
-    """Return the source; errors as `require_source`, and a stream is refused."""
+    """Return the source, and refuse a stream; errors as `require_source`."""
     source = require_source(given)
     if source.isStreaming:
         raise refused(
@@ -169,7 +171,7 @@ def both_given(**given: object) -> None:
     """Refuse two arguments that exclude each other.
 
     Raises:
-        InvalidRequestError: more than one of them is there.
+        InvalidRequestError: more than one of them is given.
     """
     present = [name for name, value in given.items() if value is not None]
     if len(present) > 1:
@@ -191,14 +193,14 @@ _EQUAL_AND_DIFFERENT = (
     T.StructType,
     T.ArrayType,
 )
-"""Types of which equal values may be different ones: -0.0, other cases of a collation, blanks."""
+"""Types with equal values that differ: -0.0, the case of a collation, trailing blanks."""
 _KEY_BOUNDS = (T.IntegralType, T.StringType, T.DateType, T.TimestampType, T.DecimalType)
 
 
 def same_text(name: str, target: T.DataType | None, source: T.DataType) -> str:
-    """Return SQL that tells whether a column has one value on both sides, NULL being a value.
+    """Return SQL that tells whether a column has the same value on both sides, NULL included.
 
-    ``target`` is None where the table lacks the column: it is NULL there. Structs of different
+    ``target`` is None where the table lacks the column: it is NULL there. Structs with different
     fields are never the same.
     """
     one, two = f"t.{quote(name)}", f"s.{quote(name)}"
@@ -210,14 +212,14 @@ def same_text(name: str, target: T.DataType | None, source: T.DataType) -> str:
 
 
 def same_values(one: str, two: str, kind: T.DataType) -> str:
-    """Return SQL that tells whether two values of a type are one, as `same`."""
+    """Return SQL that tells whether two values of a type are the same, as `same`."""
     if _holds(kind, _NOT_COMPARABLE):
         return f"to_json(struct({one} AS v)) <=> to_json(struct({two} AS v))"
     return f"{one} <=> {two}"
 
 
 def same(one: Column, two: Column, kind: T.DataType) -> Column:
-    """Return whether two values of a type are one, NULL being a value."""
+    """Return whether two values of a type are the same, NULL included."""
     if _holds(kind, _NOT_COMPARABLE):
         return F.to_json(F.struct(one.alias("v"))).eqNullSafe(F.to_json(F.struct(two.alias("v"))))
     return one.eqNullSafe(two)
@@ -229,22 +231,22 @@ def same_as_next(name: str, kind: T.DataType, window: str) -> str:
 
 
 def equal_is_same(target: T.DataType | None, source: T.DataType) -> bool:
-    """Tell whether values of a table and a source that are equal cannot be told apart."""
+    """Tell whether equal values of a table and a source are always identical."""
     return target == source and not isinstance(source, _EQUAL_AND_DIFFERENT)
 
 
 def all_true(conditions: Iterable[str]) -> str:
-    """Return SQL of a conjunction; of no conditions it is true."""
+    """Return SQL of a conjunction; without conditions it is true."""
     return f"({' AND '.join(conditions) or 'true'})"
 
 
 def all_of(conditions: Sequence[Column]) -> Column:
-    """Return whether all conditions are true; of none it is so."""
+    """Return a Column that is true if all conditions are; without conditions it is true."""
     return reduce(and_, conditions, F.lit(True))  # noqa: FBT003
 
 
 def any_of(conditions: Sequence[Column]) -> Column:
-    """Return whether some condition is true; of none it is not."""
+    """Return a Column that is true if some condition is; without conditions it is false."""
     return reduce(or_, conditions, F.lit(False))  # noqa: FBT003
 
 
@@ -257,7 +259,7 @@ def is_true(condition: str | Column | None) -> Column:
 
 
 def holds_null(value: str, kind: T.DataType) -> str:
-    """Return SQL that tells whether a value is NULL, or a struct with a field that is."""
+    """Return SQL that tells whether a value is NULL, or a struct with a NULL field."""
     if not isinstance(kind, T.StructType):
         return f"{value} IS NULL"
     fields = [holds_null(f"{value}.{quote(f.name)}", f.dataType) for f in kind.fields]
@@ -265,14 +267,14 @@ def holds_null(value: str, kind: T.DataType) -> str:
 
 
 def as_field(text: str, kind: T.DataType, field: T.StructField) -> str | Column:
-    """Return SQL of a value of a type as the field has it, a Column where that takes a cast."""
+    """Return SQL of a value with the type of the field, a Column where that takes a cast."""
     if as_nullable(kind) == as_nullable(field.dataType):
         return f"{text} AS {quote(field.name)}"
     return F.expr(text).cast(field.dataType).alias(field.name)
 
 
 def selected(rows: DataFrame, columns: Sequence[str | Column]) -> DataFrame:
-    """Return rows with other columns; text alone costs fewer calls into the JVM."""
+    """Return rows with other columns; SQL text alone costs fewer calls into the JVM."""
     texts = [one for one in columns if isinstance(one, str)]
     if len(texts) == len(columns):
         return rows.selectExpr(*texts)
@@ -280,12 +282,12 @@ def selected(rows: DataFrame, columns: Sequence[str | Column]) -> DataFrame:
 
 
 def has_bounds(kind: T.DataType) -> bool:
-    """Tell whether the smallest and the greatest value of a type say which files to read."""
+    """Tell whether bounds of a type's values can select files."""
     return isinstance(kind, _KEY_BOUNDS)
 
 
 def to_driver(value: Column, kind: T.DataType) -> Column:
-    """Return a value in a form that Python keeps exactly, whatever the time zones are."""
+    """Return a value in a form that Python keeps exactly, in every time zone."""
     match kind:
         case T.StructType():
             fields = [to_driver(value.getField(f.name), f.dataType).alias(f.name) for f in kind]
@@ -299,7 +301,7 @@ def to_driver(value: Column, kind: T.DataType) -> Column:
 
 
 def literal(value: Any, kind: T.DataType) -> Column:
-    """Return what `to_driver` brought as a constant of the type it had."""
+    """Return a value from `to_driver` as a constant of its original type."""
     if value is None:
         return F.lit(None).cast(kind)
     match kind:

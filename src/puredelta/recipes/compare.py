@@ -1,4 +1,4 @@
-"""Versions compared, and rows traced to the commits that made them: the calls."""
+"""Calls that compare versions, and trace rows to the commits that made them."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def diff(
 ) -> DataFrame:
     """Return the rows that differ between two versions of a table.
 
-    Only files that the versions do not share are read; the log says which. Columns are those of
+    Only files that the versions do not share, according to the log, are read. Columns are those of
     the newer of the two, under its names and types.
 
-    Without ``keys``: ``_change``, ``added`` or ``removed``, then the columns; a row stands there
+    Without ``keys``: ``_change``, ``added`` or ``removed``, then the columns; a row is repeated
     as often as one version has it more than the other. With ``keys``, which must be unique:
     ``_change``, which may be ``changed``, too, the keys, and the other columns as structs
     ``before`` and ``after``. The log is read here, the data when the rows are used.
@@ -34,7 +34,7 @@ def diff(
     Raises:
         TableNotFoundError: there is no table, or no such version.
         InvalidRequestError: a key is no column, or a column has a type that cannot be compared
-            with the one it had.
+            with its former type.
 
     Examples:
         >>> diff(spark, "/data/customers", 3, 5, keys="id")  # doctest: +SKIP
@@ -52,11 +52,11 @@ def blame(
 ) -> DataFrame:
     """Return rows of a table with the commit that last changed each of them.
 
-    ``rows`` says which: values by key column (``{"id": 7}``), or a condition; None is all. The
+    ``rows`` selects them: values by key column (``{"id": 7}``), or a condition; None is all. The
     columns are the table's, then ``_version``, ``_timestamp``, ``_operation`` and
     ``_user_metadata``; NULL where that commit is no longer in the log. A table that tracks rows
-    (``delta.enableRowTracking``) knows the answer; for any other the files that commits added
-    and removed are compared, which reads as much as they hold of these rows.
+    (``delta.enableRowTracking``) stores the answer; for any other, the files added and removed by
+    commits are compared, as far as they may hold these rows.
 
     Raises:
         TableNotFoundError: there is no table.

@@ -48,25 +48,25 @@ from puredelta.recipes.timeline import (
 from puredelta.spark.session.names import quote
 
 _KEYS_BROADCAST_MAX = 200_000
-"""Keys up to which every task gets all of them, so that the table need not be shuffled."""
+"""Number of keys up to which every task gets all of them, without a shuffle of the table."""
 _KEY = "__recipe_key_{}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryRecipe:
-    """A history of keys, as it was asked for."""
+    """A history of keys, as requested."""
 
     settings: TableSettings
     keys: tuple[str, ...]
     sequence_by: str | Column | tuple[str, ...]
     delete_when: str | Column | None = None
     columns: tuple[str, ...] | None = None
-    """None: all of the source but ``except_columns``."""
+    """None: all columns of the source except ``except_columns``."""
     except_columns: tuple[str, ...] = ()
     tracked: tuple[str, ...] | None = None
     untracked: tuple[str, ...] = ()
     keeps_sequence_column: bool = False
-    """Whether columns that are the sequence are data, too."""
+    """Whether the sequence columns are data, too."""
     null_keeps: bool = False
     remembers: bool = True
     valid_from: str = "valid_from"
@@ -74,7 +74,7 @@ class HistoryRecipe:
     is_current: str | None = "is_current"
 
     def new_columns(self, source: DataFrame) -> T.StructType:
-        """Return keys, data, times and the columns of state."""
+        """Return the columns of keys, data, times and state."""
         rows, shape = self._prepared(None, source, case_sensitive=False)
         keys = [rows.schema[key] for key in shape.keys]
         start = T.StructField(shape.valid_from, shape.sequence)
@@ -210,9 +210,9 @@ class HistoryOptions(RecipeOptions, total=False):
     tracked_columns: Sequence[str] | str
     """The columns whose change makes a new version; others change in the version in force."""
     untracked_columns: Sequence[str] | str
-    """The other way to say it: all but these make a new version."""
+    """Alternative to the above: all columns except these make a new version."""
     except_columns: Sequence[str] | str
-    """Columns of the source that do not go into the table."""
+    """Columns of the source that the table does not get."""
     delete_when: str | Column
     """Where this condition on a source row is true, the row ends the version in force."""
     valid_from: str
@@ -220,8 +220,9 @@ class HistoryOptions(RecipeOptions, total=False):
     is_current: str
     """Names of the history's columns; these are the defaults."""
     remember_repeats: bool
-    """Whether a row that repeats what is known leaves a mark (the default), so that a late row
-    before it ends where it should. Set it to False for snapshots that say the same every day."""
+    """Whether a row that repeats a known version is recorded (the default), so that a late row
+    before it ends at the right time. Set it to False for snapshots that repeat themselves daily.
+    """
 
 
 def scd2(
@@ -231,20 +232,20 @@ def scd2(
     effective_at: str | Column | Sequence[str],
     **options: Unpack[HistoryOptions],
 ) -> ChangeResult:
-    """Keep every version of a key: when it began, when it ended, and which one is current.
+    """Keep every version of a key, with its start, its end, and a flag for the current one.
 
-    ``effective_at`` is a column of the source, several, or an expression: from when on a row is
-    true. A version is true from ``valid_from``, included, to ``valid_to``, excluded, which is
-    NULL of the version in force. A source may have many rows of a key, in any order: the table
-    becomes what it would be had all rows come in order, late ones split or shorten versions that
-    are there, and a row that came before changes nothing. Values are compared null-safely.
+    ``effective_at`` is the time from which a row is valid: a column of the source, several, or an
+    expression. A version is valid from ``valid_from``, included, to ``valid_to``, excluded.
+    ``valid_to`` is NULL in the version in force. A source may have many rows of a key, in any
+    order: the result is that of all rows in order. Late rows split or shorten existing versions,
+    and a repeated row changes nothing. Values are compared null-safely.
 
-    The column ``__ROLE`` is NULL for versions. Other rows remember what left no version: the
-    repeat of a version in force, or a delete of what was not there. They end where they begin,
-    so that no question about a moment, and none about ``is_current``, ever meets them. Where
-    some columns are not tracked, ``__ORIGINAL`` keeps what a row said of them at first.
+    The column ``__ROLE`` is NULL for versions. Other rows record events that left no version: the
+    repeat of a version in force, or a delete of a missing key. They end at the time they begin,
+    so that no query for a point in time, or on ``is_current``, returns them. Where
+    some columns are not tracked, ``__ORIGINAL`` keeps their values from the row's own event.
 
-    Source rows of keys the table has are joined with their versions; files that the bounds of
+    Source rows are joined with the existing versions of their keys; files that the bounds of
     the keys rule out are not read. The source is read once and kept on the executors meanwhile.
     Options: `HistoryOptions`.
 
@@ -253,7 +254,7 @@ def scd2(
             (DELTA_SOURCE_SEQUENCE_IS_NULL), two different rows of a key share one
             (DELTA_SOURCE_SEQUENCE_AMBIGUOUS), or an argument is wrong. Nothing is changed.
         TableNotFoundError: there is no table, and ``create`` is not set.
-        ConflictError: another writer changed what this call read.
+        ConflictError: another writer changed data that this call read.
 
     Examples:
         >>> scd2("/data/customers", updates, "id", "updated_at", create=True)  # doctest: +SKIP
@@ -269,7 +270,7 @@ def plan_scd2(
     effective_at: str | Column | Sequence[str],
     **options: Unpack[HistoryOptions],
 ) -> MergePlan:
-    """Return the MERGE that `scd2` would run; this reads the source, and changes nothing."""
+    """Return the MERGE of `scd2`; reads the source, and changes nothing."""
     return plan_recipe(_recipe("plan_scd2", keys, effective_at, options), table, source_of(source))
 
 
@@ -305,7 +306,7 @@ def _recipe(
 def sequence_of(
     given: str | Column | Sequence[str], argument: str
 ) -> str | Column | tuple[str, ...]:
-    """Return what orders events: a column or expression, or names of columns.
+    """Return the sort key of events: a column or expression, or names of columns.
 
     Raises:
         InvalidRequestError: it is none of these.

@@ -1,11 +1,10 @@
-"""Events that set some columns, and truncates, in a type 1 table.
+"""Partial updates and truncates as events of a type 1 table.
 
-A column shows the newest value that is no NULL and no older than the last delete. Because the
-row remembers when each of its columns was set, the outcome is the same in whatever order events
-arrive.
+A column shows the newest value that is not NULL and not older than the last delete. The row
+stores the time of each of its columns, so the result does not depend on the order of events.
 
-The row of a truncate's own key keeps the sequence of the truncate. Statistics say which files
-have such a row, so that looking for them reads next to nothing.
+The row of a truncate's own key keeps the sequence of the truncate. Statistics tell which files
+have such a row, so the search for truncates reads very little.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ SET_AT = "__SET_AT"
 DELETED_AT = "__DELETED_AT"
 """The sequence of the newest delete of the key."""
 TRUNCATE = "__recipe_truncate"
-"""Of rows of a source: the sequence of the newest truncate among its events."""
+"""For rows of a source: the sequence of the newest truncate among their events."""
 _LAST_DELETE = "__recipe_last_delete"
 
 
@@ -83,15 +82,15 @@ def newest_values(
 
 
 def is_deleted_text(sequence: str, deleted_at: str) -> str:
-    """Return SQL that tells whether a key is deleted, by its newest upsert and delete."""
+    """Return SQL that tells whether a key is deleted, from its newest upsert and delete."""
     return f"coalesce({deleted_at} >= {sequence}, {sequence} IS NULL)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownState:
-    """What rows of the table say of themselves, as SQL; NULL where the table lacks a column.
+    """State columns of the table's rows, as SQL; NULL where the table lacks a column.
 
-    A row that was kept without sequences of its columns has that of the row for each.
+    A row without sequences of its columns uses that of the row for each.
     """
 
     columns: frozenset[str]
@@ -124,12 +123,12 @@ def merged_text(
     """Return the values of a row after the events, as SQL by column.
 
     ``sequence`` and ``deleted`` name the columns with these facts about rows. With ``truncates``
-    the source has `TRUNCATE`, and values from before it go; the row need not remember it.
+    the source has `TRUNCATE`, and older values are removed; the row need not record it.
     """
     stored = f"greatest({known.deleted_at(sequence, deleted)}, s.{DELETED_AT})"
     deleted_at = f"greatest({stored}, s.{TRUNCATE})" if truncates else stored
     newest = f"greatest({known.column(sequence)}, s.{sequence})"
-    never_deleted = f"{deleted_at} IS NULL"  # a value of unknown age may be from before
+    never_deleted = f"{deleted_at} IS NULL"  # a value of unknown age may be older
     values: dict[str, str] = {}
     set_at: list[str] = []
     for name in names:
@@ -157,7 +156,7 @@ def merged_text(
 def truncated_row(
     names: Sequence[str], sequence: str, newest: Column
 ) -> tuple[Column, dict[str, Column]]:
-    """Return which rows outlive a truncate with values from before it, and what is left of them."""
+    """Return the condition of rows that survive a truncate with older values, and those values."""
     since = {name: F.col(SET_AT).getField(name) for name in names}
     outdated = any_of([F.coalesce(at <= newest, F.lit(False)) for at in since.values()])  # noqa: FBT003
     values = {name: F.when(at > newest, F.col(quote(name))) for name, at in since.items()}
@@ -178,10 +177,10 @@ _LIMIT = "__recipe_limit"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TruncatedEvents:
-    """Events that no truncate covers."""
+    """Events not covered by a truncate."""
 
     events: DataFrame
-    """With `TRUNCATED_AT`: the sequence of the newest truncate of the row's key, if it has one."""
+    """With `TRUNCATED_AT`: the sequence of the newest truncate of the row's key, if any."""
     newest: Column | None
     """The sequence of the newest truncate among the events, None if there is none."""
 
@@ -193,7 +192,7 @@ def truncate_events(
     target: RecipeTable,
     sequence: T.DataType,
 ) -> TruncatedEvents:
-    """Drop what a truncate covers, one of these events or an older one of the table.
+    """Drop events covered by a truncate, one of these events or an older one of the table.
 
     Evaluates the events, once, and keeps them on the executors. A truncate becomes a delete of
     its own key.
@@ -221,9 +220,9 @@ def truncate_events(
 
 
 def after_stored_truncates(events: DataFrame, target: RecipeTable) -> DataFrame:
-    """Drop events that a truncate of the table covers; the MERGE depends on there being no other.
+    """Drop events covered by a truncate of the table; a later truncate conflicts with the MERGE.
 
-    The truncates are read as part of the source, from the very version that is merged into.
+    The truncates are read as part of the source, from the same version that is merged into.
     """
     known = target.table.rows().where(F.col(TRUNCATED_AT).isNotNull())
     limit = known.agg(F.max(TRUNCATED_AT).alias(_LIMIT))

@@ -1,6 +1,6 @@
 """A recipe as one MERGE: planned, explained and executed.
 
-Nothing here decides about rows. The MERGE runs through the same ten stages as the builder's.
+The MERGE runs through the same ten stages as that of a builder.
 """
 
 from __future__ import annotations
@@ -55,22 +55,23 @@ _AFTER_SOURCE = Stage.PRUNE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeResult:
-    """What a call did to the table."""
+    """The result of a recipe."""
 
     version: int | None
-    """The version it committed; None where nothing was to be changed, or was changed before by
-    the same ``txn_app_id`` and ``txn_version``."""
+    """The version committed; None where there was nothing to change, or where the same
+    ``txn_app_id`` and ``txn_version`` had been executed before.
+    """
     num_inserted_rows: int = 0
     num_updated_rows: int = 0
     num_deleted_rows: int = 0
     violations: Mapping[str, int] = field(default_factory=dict)
-    """Rows of the source that broke an expectation, by its name."""
+    """Number of source rows that broke an expectation, by its name."""
     report: Report | None = field(default=None, repr=False, compare=False)
-    """What the MERGE did and why, as `puredelta.last_report` has it."""
+    """The report of the MERGE, as in `puredelta.last_report`."""
 
     @property
     def num_affected_rows(self) -> int:
-        """Rows that were inserted, updated or deleted."""
+        """Number of inserted, updated and deleted rows."""
         return self.num_inserted_rows + self.num_updated_rows + self.num_deleted_rows
 
 
@@ -81,22 +82,23 @@ class MergePlan:
     target: RecipeTable
     spec: MergeSpec
     source: DataFrame
-    """The source as the MERGE reads it: made ready, checked while it is read."""
+    """The source as the MERGE reads it: prepared, and checked while it is read."""
     set_transaction: SetTransaction | None = None
     refuses_empty: bool = False
     """Whether a source without rows is refused."""
     unique_keys: tuple[str, ...] = ()
-    """Columns of which no two rows of the source may have the same values."""
+    """Columns whose values must be unique in the source."""
     scope: str | None = None
-    """What must be true of every row of the source, whose key `unique_keys` are; None where the
-    rows themselves refuse to be outside."""
+    """Condition on every source row, in terms of the keys `unique_keys`; None where the rows
+    themselves raise an error outside of the scope.
+    """
 
     @property
     def merge(self) -> DeltaMergeBuilder:
-        """The builder of this MERGE, to look at or to go on with.
+        """The builder of this MERGE, to inspect or to extend.
 
-        Its source refuses several rows of a key, and rows outside of the scope, by itself;
-        `execute` checks both for less.
+        Its source refuses several rows of a key, and rows outside of the scope, while it is read;
+        `execute` makes both checks at less cost.
         """
         source, keys = self.source, self.unique_keys
         if self.scope is not None:
@@ -113,10 +115,10 @@ class MergePlan:
         """Run the MERGE.
 
         Raises:
-            InvalidRequestError: rows of the source are not as they must be, or break a rule of
+            InvalidRequestError: rows of the source break a requirement of the recipe or a rule of
                 the table. The table is unchanged.
-            UnsupportedError: the table needs what is not implemented.
-            ConflictError: another writer changed what this read.
+            UnsupportedError: the table needs a feature that is not implemented.
+            ConflictError: another writer changed data that this call read.
         """
         spark, log = self.source.sparkSession, self.target.log
         with (
@@ -150,7 +152,7 @@ class MergePlan:
 
 
 class _Watcher:
-    """Refuses a source: after it was read, before anything is searched or written."""
+    """Checks of a source after it was read, before any search or write."""
 
     def __init__(self, plan: MergePlan) -> None:
         self._plan = plan
@@ -161,7 +163,7 @@ class _Watcher:
             self._context = outcome
         if name != _AFTER_SOURCE or self._context is None:
             return
-        context, self._context = self._context, None  # a MERGE that is run again has its source
+        context, self._context = self._context, None  # a second run has the source already
         if self._plan.refuses_empty and context.source.num_rows == 0:
             raise InvalidRequestError(
                 "The source has no rows, so every row of the scope would be deleted. Pass "
@@ -192,8 +194,8 @@ def _from_source(names: tuple[str, ...]) -> tuple[Assignment, ...]:
 def equal_keys(target: RecipeTable, source: DataFrame, keys: tuple[str, ...]) -> str:
     """Return the condition that keys are equal, NULL being a value of its own.
 
-    Plain equality where one side has no NULL: it is the better-known condition, and means the
-    same. Each key is a conjunct, so that each prunes by itself.
+    Plain equality where one side has no NULL: it has the same meaning, and more optimizations
+    know it. Each key is a conjunct, so that each prunes independently.
     """
     nullable = {f.name: f.nullable for f in source.schema.fields}
     return " AND ".join(
@@ -204,11 +206,11 @@ def equal_keys(target: RecipeTable, source: DataFrame, keys: tuple[str, ...]) ->
 
 
 class Recipe(Protocol):
-    """What a call asks for, before any table is known."""
+    """The request of a call, before any table is known."""
 
     @property
     def settings(self) -> TableSettings:
-        """What every recipe takes."""
+        """Settings shared by all recipes."""
         ...
 
     def new_columns(self, source: DataFrame) -> T.StructType:
@@ -216,7 +218,7 @@ class Recipe(Protocol):
         ...
 
     def plan(self, target: RecipeTable, source: DataFrame) -> MergePlan:
-        """Return the MERGE into a table that is there."""
+        """Return the MERGE into an existing table."""
         ...
 
 
@@ -233,7 +235,7 @@ def plan_recipe(recipe: Recipe, table: TableOrPath, source: DataFrame) -> MergeP
 
 
 def run_recipe(recipe: Recipe, table: TableOrPath, source: DataFrame) -> ChangeResult:
-    """Run a recipe; a table that is to be created is created empty, before its first MERGE."""
+    """Run a recipe; a new table is created empty, before its first MERGE."""
     spark, settings = source.sparkSession, recipe.settings
     if settings.create and find_recipe_table(spark, table) is None:
         create_recipe_table(spark, table, recipe.new_columns(source), settings)

@@ -1,7 +1,7 @@
-"""Source rows of a recipe: one a key, in order, or refused.
+"""Source rows of a recipe: one per key, ordered, checked.
 
-What is wrong is found while the source is read, once: the offending row raises the error, and
-nothing has been written by then.
+All checks happen while the source is read, once: the offending row raises the error before
+anything is written.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from puredelta.worker.sound_kinds import sound_parquet
 def all_rows_fulfil(context: StatementContext, predicate: Predicate, target: T.StructType) -> bool:
     """Tell whether Arrow finds a condition true of every source row; False if it cannot tell.
 
-    The condition is on columns of the target, and is asked of the source's columns of the same
-    names and types. Only a small source that is read in place is looked at.
+    The condition is on columns of the target, and is applied to the source's columns of the same
+    names and types. Only a small source that is read in place is checked.
     """
     statement, source = context.statement, context.source
     if source.num_rows > context.settings.key_limits.rows_max:
@@ -60,11 +60,11 @@ def all_rows_fulfil(context: StatementContext, predicate: Predicate, target: T.S
             for file in source.files
         )
     except (OSError, pa.ArrowException, OnlySparkError):
-        return False  # a job says what is wrong
+        return False  # a job finds the error
 
 
 def _is_true(call: Call, uri: str, names: Sequence[str], kinds: Sequence[pa.DataType]) -> bool:
-    """Tell whether a call is true of every row of a file."""
+    """Tell whether a predicate is true of every row of a file."""
     with open_file(uri) as opened:
         table = sound_parquet(opened, coerce_int96_timestamp_unit="us").read(columns=list(names))
     columns = _Columns(
@@ -103,13 +103,13 @@ _MAKE_UNIQUE = (
     "'any'. Nothing was changed."
 )
 BAD = "__recipe_bad"
-"""What is wrong with the rows of a key: 0 nothing, 1 a NULL sequence, 2 a tie."""
+"""Error of the rows of a key: 0 none, 1 a NULL sequence, 2 a tie."""
 _EQUAL_IS_SAME = (T.IntegralType, T.DateType, T.DecimalType)
-"""Types of which two values that are equal are one; ``-0.0`` and ``0.0`` are not."""
+"""Types whose equal values are identical; ``-0.0`` and ``0.0`` are not."""
 
 
 class Duplicates(Enum):
-    """What several source rows of one key mean."""
+    """Meanings of several source rows with one key."""
 
     ERROR = "error"
     LATEST = "latest"
@@ -118,14 +118,14 @@ class Duplicates(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guard:
-    """A reason to refuse rows: where it is true the row raises the error."""
+    """A condition under which a row raises an error."""
 
     when: Column
     error: Column
 
 
 def guarded(rows: DataFrame, carrier: str, guards: Sequence[Guard]) -> DataFrame:
-    """Return rows that raise an error where a guard says so.
+    """Return rows that raise an error where a guard is true.
 
     ``carrier`` is a column that every statement reads, so that no guard is left out.
     """
@@ -137,14 +137,14 @@ def guarded(rows: DataFrame, carrier: str, guards: Sequence[Guard]) -> DataFrame
 
 
 def shown(names: Sequence[str]) -> Column:
-    """Return the values of columns as JSON, as messages show a row."""
+    """Return the values of columns as JSON, the form of rows in messages."""
     return F.to_json(F.struct(*(F.col(quote(name)).alias(name) for name in names)))
 
 
 def one_row_per_key(
     rows: DataFrame, keys: Sequence[str], duplicates: Duplicates, order_by: Sequence[str]
 ) -> DataFrame:
-    """Return one row a key: all there are, the latest, or any; what is ambiguous is refused."""
+    """Return one row per key, or all rows, by the meaning of duplicates; refuse ambiguous ones."""
     by_key = Window.partitionBy(*map(quote, keys))
     match duplicates:
         case Duplicates.ANY:
@@ -160,7 +160,7 @@ def one_row_per_key(
 
 
 def latest_rows(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Return the row of the greatest `SEQUENCE` of each key.
+    """Return the row with the greatest `SEQUENCE` of each key.
 
     A NULL sequence is refused, and so are two different rows that share the greatest one.
     """
@@ -171,7 +171,7 @@ def latest_rows(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
     tie = f"lead({SEQUENCE}) {latest_first} <=> {SEQUENCE} AND NOT ({' AND '.join(same) or 'true'})"
     is_null = holds_null(SEQUENCE, rows.schema[SEQUENCE].dataType)
     bad = f"CASE WHEN {is_null} THEN 1 WHEN rank() {latest_first} = 1 AND {tie} THEN 2 ELSE 0 END"
-    # Text: every part of an expression that is built costs calls into the JVM.
+    # SQL text, because every part of a Column expression costs calls into the JVM.
     ranked = rows.selectExpr(
         "*", f"row_number() {latest_first} AS {_RANK}", f"{bad} AS {BAD}"
     ).withColumn(BAD, F.expr(f"max({BAD}) OVER ({by_key})"))
@@ -180,7 +180,7 @@ def latest_rows(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
 
 
 def refuse_bad_sequences(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Return rows that raise an error where `BAD` says so; `guarded` by the first key."""
+    """Return rows that raise an error according to `BAD`, `guarded` by the first key."""
     key = f"to_json(struct({', '.join(map(quote, keys))}))"
 
     def error(code: ErrorCode, before: str, after: str) -> str:
@@ -202,7 +202,7 @@ def refuse_bad_sequences(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
 
 
 def require_unique(rows: DataFrame, keys: Sequence[str]) -> None:
-    """Refuse rows of which several have one key. Runs a job that reads the keys alone.
+    """Refuse rows with a repeated key. Runs a job that reads the keys alone.
 
     Raises:
         InvalidRequestError: there is such a key (DELTA_SOURCE_KEY_NOT_UNIQUE).
@@ -219,10 +219,10 @@ def require_unique(rows: DataFrame, keys: Sequence[str]) -> None:
 
 
 def require_unique_keys(context: StatementContext, keys: Sequence[str]) -> None:
-    """Refuse a source of which several rows have one key.
+    """Refuse a source with a repeated key.
 
     The driver has read the keys of a small source (`read_distinct_keys`): where some key column
-    has as many values as there are rows, nothing is left to count. Otherwise a Spark job counts
+    has as many values as there are rows, no count is needed. Otherwise a Spark job counts
     the keys in the files of the source.
 
     Raises:
@@ -239,7 +239,7 @@ def require_unique_keys(context: StatementContext, keys: Sequence[str]) -> None:
 
 
 def with_unique_keys(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Return rows that are refused, at the latest when they are read, if a key has several.
+    """Return rows that are refused for a repeated key, at the latest when they are read.
 
     Plain files hold the same rows however often they are read: a job counts their keys now.
 
@@ -268,7 +268,7 @@ def outside_scope(keys: Sequence[str], scope: str) -> Guard:
 def require_in_scope(
     context: StatementContext, keys: Sequence[str], scope: str, target: T.StructType
 ) -> None:
-    """Refuse a source that was read if a row is outside of the scope.
+    """Refuse a source with a row outside of the scope, after it was read.
 
     ``target`` are the table's columns, for which the statement has analyzed the scope.
 
@@ -292,7 +292,7 @@ def require_in_scope(
 
 
 def _scope_message(scope: str) -> tuple[str, str]:
-    """Return what is said before and after the key of the row."""
+    """Return the parts of the message before and after the key of the row."""
     return (
         f"A row of the source is outside of the scope ({scope}). Its key is ",
         ". Filter the source, or widen the scope. Nothing was changed.",
@@ -300,7 +300,7 @@ def _scope_message(scope: str) -> tuple[str, str]:
 
 
 def reads_plain_files(rows: DataFrame) -> bool:
-    """Tell whether rows are those of files as they are, so that a MERGE reads them in place."""
+    """Tell whether rows are unchanged rows of files, so that a MERGE reads them in place."""
     return not isinstance(plain_scan(rows.sparkSession, rows), NotApplicable)
 
 
@@ -329,12 +329,12 @@ def with_sequence(
     *,
     case_sensitive: bool,
 ) -> tuple[DataFrame, tuple[str, ...]]:
-    """Return rows with `SEQUENCE` and `IS_DELETE`, and the columns that are the sequence.
+    """Return rows with `SEQUENCE` and `IS_DELETE`, and the columns of the sequence.
 
     ``sequence_by`` is a column, an expression, or several columns, the most important first.
 
     Raises:
-        InvalidRequestError: it names a column that is not there, or nothing.
+        InvalidRequestError: it names a missing column, or nothing.
         pyspark.errors.AnalysisException: an expression is wrong.
     """
     named: tuple[str, ...] = ()

@@ -25,20 +25,20 @@ from puredelta.tables.delta_table import DeltaTable
 from puredelta.tables.open_table import OpenTable
 
 TableOrPath: TypeAlias = str | os.PathLike[str] | DeltaTable
-"""A table: itself, its path or URI (what has a slash), or its name in the catalog."""
+"""A `DeltaTable`, a path or URI (any text with a slash), or a name in the catalog."""
 
 TARGET = "t"
 SOURCE = "s"
-"""The aliases under which the statements that recipes make know the two sides."""
+"""The aliases of the two sides in the statements of recipes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecipeTable:
-    """A table that is there, at its newest version."""
+    """An existing table, at its newest version."""
 
     table: OpenTable
     schema: T.StructType
-    """Its columns; nullability is what the table asks for."""
+    """Its columns, with the table's nullability."""
     case_sensitive: bool
 
     @property
@@ -55,7 +55,7 @@ class RecipeTable:
         return self.schema[name].dataType if self.has(name) else None
 
     def aligned(self, rows: DataFrame) -> DataFrame:
-        """Return rows with columns written as the table spells them; errors as `aligned`."""
+        """Return rows with columns spelled as in the table; errors as `aligned`."""
         return aligned(rows, self.schema.names, case_sensitive=self.case_sensitive)
 
 
@@ -93,7 +93,7 @@ def load_recipe_table(spark: SparkSession, table: TableOrPath) -> RecipeTable:
 def create_recipe_table(
     spark: SparkSession, table: TableOrPath, columns: T.StructType, settings: TableSettings
 ) -> None:
-    """Create the table without rows, unless somebody else just has.
+    """Create the table without rows, unless another writer has just created it.
 
     Raises:
         InvalidRequestError: the columns cannot be a table's.
@@ -117,10 +117,10 @@ def is_path(text: str) -> bool:
 
 
 def aligned(rows: DataFrame, names: Sequence[str], *, case_sensitive: bool) -> DataFrame:
-    """Return rows whose columns are written as in ``names`` where they mean the same.
+    """Return rows with columns spelled as in ``names``.
 
     Raises:
-        InvalidRequestError: two columns of the rows mean one.
+        InvalidRequestError: two columns of the rows have the same name in ``names``.
     """
 
     def folded(name: str) -> str:
@@ -144,7 +144,7 @@ def aligned(rows: DataFrame, names: Sequence[str], *, case_sensitive: bool) -> D
 def resolved(
     names: Sequence[str], columns: Sequence[str], argument: str, *, case_sensitive: bool
 ) -> tuple[str, ...]:
-    """Return names as the columns are written.
+    """Return names in the spelling of the columns.
 
     Raises:
         InvalidRequestError: a name is none of them.

@@ -1,11 +1,11 @@
-"""The history of keys rebuilt from events: which rows of a type 2 table are new, other or gone.
+"""The history of keys, rebuilt from events: new, changed and removed rows of a type 2 table.
 
-Every event of a key, old or new, has one row, at the place of its sequence. A row is a version
-(it shows what was true from then on), or an event that changed nothing: it repeats the version
-in force, or deletes what is not there. Those rows cover no time (they end where they begin);
-without them a late event could not be put in its place. A delete that ends a version is no
-row: the version's end says it. So the table is a function of the set of events, whatever order
-they arrive in.
+Every event of a key, old or new, has one row, ordered by its sequence. A row is a version (the
+state from that sequence on) or an event that changed nothing: the repeat of the version in force,
+or the delete of a missing key. Rows of the second kind cover no time (they end where they begin);
+without them a late event could not be put in order. A delete that ends a version has no row: it
+is the end of that version. So the table is a function of the set of events, in whatever order
+they arrive.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from puredelta.spark.session.names import quote
 ROLE = "__ROLE"
 """NULL for a version, else `REPEAT` or `DELETE`."""
 ORIGINAL = "__ORIGINAL"
-"""What the event itself said, where the row shows something else."""
+"""The event's own values, where the row shows others."""
 REPEAT = "repeat"
 DELETE = "delete"
 OPERATION = "__recipe_operation"
-"""What is to be done about a row of the table: `INSERT`, `UPDATE` or `REMOVE`."""
+"""The operation on a row of the table: `INSERT`, `UPDATE` or `REMOVE`."""
 INSERT, UPDATE, REMOVE = "I", "U", "D"
 
 _ORDER = "__recipe_order"
@@ -44,11 +44,11 @@ _RAW = "__recipe_raw"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineShape:
-    """The columns of a type 2 table, and what they mean."""
+    """The columns of a type 2 table, with their roles."""
 
     keys: tuple[str, ...]
     data: tuple[T.StructField, ...]
-    """All columns but keys and times, with the types they have in the table."""
+    """All columns except keys and times, with their types in the table."""
     sequence: T.DataType
     tracked: frozenset[str]
     """Columns whose change makes a new version; others change in the version in force."""
@@ -56,9 +56,9 @@ class TimelineShape:
     valid_to: str
     is_current: str | None
     null_keeps: bool = False
-    """Whether NULL in an event means that the value stays what it was."""
+    """Whether NULL in an event keeps the old value."""
     remembers: bool = True
-    """Whether an event that repeats what is known leaves a row."""
+    """Whether an event that repeats a known version leaves a row."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -67,14 +67,14 @@ class TimelineShape:
 
     @property
     def kept(self) -> tuple[T.StructField, ...]:
-        """Data columns that a row may show otherwise than its event gave them."""
+        """Data columns that may differ between a row and its event."""
         if self.null_keeps:
             return self.data
         return tuple(field for field in self.data if field.name not in self.tracked)
 
     @property
     def values(self) -> tuple[T.StructField, ...]:
-        """Every column but keys and `valid_from`, as the table has them."""
+        """Every column except keys and `valid_from`, as in the table."""
         current = () if self.is_current is None else (_field(self.is_current, T.BooleanType()),)
         original = (_field(ORIGINAL, T.StructType(list(self.kept))),) if self.kept else ()
         return (
@@ -89,7 +89,7 @@ class TimelineShape:
 def timeline_changes(
     events: DataFrame, existing: DataFrame | None, shape: TimelineShape
 ) -> DataFrame:
-    """Return what has to be done to the table: `OPERATION`, keys, `valid_from`, and the values.
+    """Return the changes of the table: `OPERATION`, keys, `valid_from`, and the values.
 
     ``events`` have keys, data, `SEQUENCE` and `IS_DELETE`; ``existing`` are all rows of the table
     with the keys of the events, None where there is no table. A NULL sequence, and two different
@@ -102,7 +102,7 @@ def timeline_changes(
     else:
         stored = _complete(existing, shape)
         every = _stored_events(stored, shape)
-        for more in (_ends(stored, shape), known):  # what they lack is NULL
+        for more in (_ends(stored, shape), known):  # missing columns are NULL
             every = every.unionByName(more, allowMissingColumns=True)
         known = every
     placed = _roles(_filled(_distinct(known, shape), shape), shape)
@@ -111,7 +111,7 @@ def timeline_changes(
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """Pieces of SQL about the rows of a key; text costs one call into the JVM, a Column several.
+    """SQL text about the rows of a key; text costs one call into the JVM, a Column several.
 
     Windows begin with the latest row where they can, so that rows are sorted once for all.
     """
@@ -127,7 +127,7 @@ class _Text:
         return list(map(quote, self.shape.names))
 
     def over(self, order: str = "", frame: str = "", *, within: str = "") -> str:
-        """Return a window of the rows of a key, or of those that are alike ``within`` it."""
+        """Return a window over the rows of a key, or over groups ``within`` them."""
         by = ", ".join([*self.key, *filter(None, [within])])
         return f"OVER (PARTITION BY {by} {order and f'ORDER BY {order}'} {frame})"
 
@@ -140,7 +140,7 @@ def _alike(fields: Iterable[T.StructField], window: str) -> str:
 
 
 def _distinct(known: DataFrame, shape: TimelineShape) -> DataFrame:
-    """Keep the first event of a key and sequence: what the table knows stands."""
+    """Keep the first event of a key and sequence, a stored one before a new one."""
     text = _Text(shape)
     latest_first = text.over(f"{SEQUENCE} DESC, {_ORDER} DESC")
     before = f"lead({_ORDER}) {latest_first}"  # never NULL where there is a row
@@ -159,13 +159,13 @@ def _distinct(known: DataFrame, shape: TimelineShape) -> DataFrame:
 
 
 _EVENT = (SEQUENCE, IS_DELETE, _ORDER, _STORED, BAD)
-"""Beside keys and data."""
+"""Columns of an event beside keys and data."""
 
 
 def _filled(events: DataFrame, shape: TimelineShape) -> DataFrame:
-    """Give NULLs that mean nothing the value of the event before, back to the last delete.
+    """Replace NULLs that keep the old value by that of the event before, back to the last delete.
 
-    What the events said themselves goes to one column of its own, as far as it may differ.
+    The events' own values are kept in a separate column, as far as they may differ.
     """
     text = _Text(shape)
     raw = f"{_struct_of(shape.kept)} AS {_RAW}"
@@ -180,7 +180,7 @@ def _filled(events: DataFrame, shape: TimelineShape) -> DataFrame:
 
 
 def _roles(events: DataFrame, shape: TimelineShape) -> DataFrame:
-    """Say which events start a version and which end one, and drop repeats nobody wants."""
+    """Mark events that start or end a version, and drop unwanted repeats."""
     text = _Text(shape)
     latest_first = text.over(f"{SEQUENCE} DESC")
     nothing = f"coalesce(lead({IS_DELETE}) {latest_first}, true)"
@@ -198,12 +198,12 @@ def _roles(events: DataFrame, shape: TimelineShape) -> DataFrame:
 
 
 def _shown(events: DataFrame, shape: TimelineShape) -> DataFrame:
-    """Return each event as the row that the table is to have for it."""
+    """Return each event as the row that the table should have for it."""
     text = _Text(shape)
     valid_to = quote(shape.valid_to)
     later = text.over(f"{SEQUENCE} DESC", "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING")
     next_change = f"last(CASE WHEN {_STARTS} OR {_CLOSES} THEN {SEQUENCE} END, true) {later}"
-    # Only data that is not tracked is looked for in the version around a row.
+    # Only columns that are not tracked take values from the version around a row.
     has_loose = not shape.tracked.issuperset(shape.names)
     group = f"sum(CAST({_STARTS} OR {IS_DELETE} AS BIGINT)) {text.over(SEQUENCE)} AS {_GROUP}"
     role = f"CASE WHEN {_STARTS} THEN NULL WHEN {IS_DELETE} THEN '{DELETE}' ELSE '{REPEAT}' END"
@@ -245,7 +245,7 @@ def _shown(events: DataFrame, shape: TimelineShape) -> DataFrame:
 
 
 def _operations(rows: DataFrame, shape: TimelineShape) -> DataFrame:
-    """Compare the rows that are to be with those that are."""
+    """Compare the wanted rows with the existing ones."""
     values = [quote(field.name) for field in shape.values]
     unchanged = all_true(
         same_values(quote(f.name), f"{_STORED}.{quote(f.name)}", f.dataType) for f in shape.values
@@ -286,7 +286,7 @@ def _new_events(events: DataFrame, shape: TimelineShape) -> DataFrame:
 
 
 def _stored_events(stored: DataFrame, shape: TimelineShape) -> DataFrame:
-    """Return what the rows of the table say: every row is an event, whatever it shows."""
+    """Return the events of the table's rows: every row is an event."""
     kept = {field.name for field in shape.kept}
 
     def value(name: str) -> str:
@@ -306,7 +306,7 @@ def _stored_events(stored: DataFrame, shape: TimelineShape) -> DataFrame:
 
 
 def _ends(stored: DataFrame, shape: TimelineShape) -> DataFrame:
-    """Return the deletes that ends of versions tell; at a place that has a row they say nothing."""
+    """Return the deletes implied by ends of versions, unless another row begins there."""
     valid_to = quote(shape.valid_to)
     return stored.where(f"{ROLE} IS NULL AND {valid_to} IS NOT NULL").selectExpr(
         *map(quote, shape.keys),
@@ -317,7 +317,7 @@ def _ends(stored: DataFrame, shape: TimelineShape) -> DataFrame:
 
 
 def _complete(existing: DataFrame, shape: TimelineShape) -> DataFrame:
-    """Return rows of the table with every column that it is to have."""
+    """Return rows of the table with all its future columns."""
     present = {field.name: field.dataType for field in existing.schema.fields}
 
     def value(field: T.StructField) -> str | Column:

@@ -58,12 +58,12 @@ from puredelta.spark.session.names import quote
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpsertRecipe:
-    """An upsert, an insert of absent rows, or a snapshot, as it was asked for."""
+    """An upsert, an insert of absent rows, or a snapshot, as requested."""
 
     settings: TableSettings
     keys: tuple[str, ...]
     update_columns: tuple[str, ...] | None = None
-    """None: all but the keys and ``except_columns``; none at all: rows are only inserted."""
+    """None: all but the keys and ``except_columns``; empty: rows are only inserted."""
     except_columns: tuple[str, ...] = ()
     delete_when: str | Column | None = None
     duplicates: Duplicates = Duplicates.ERROR
@@ -136,9 +136,9 @@ class UpsertRecipe:
         keys: Sequence[str],
         updated: Sequence[str],
     ) -> Update | None:
-        """Return what an update sets: the whole row, where that changes no more than the columns.
+        """Return the columns that an update sets: the whole row, if no other column changes.
 
-        Then the new row is the source's row, which is copied as it is.
+        A whole row is the source's row, which is copied unchanged.
         """
         if not updated:
             return None
@@ -199,14 +199,16 @@ def _and(*conditions: str | None) -> str | None:
 
 
 class DuplicateOptions(RecipeOptions, total=False):
-    """Options about several source rows of one key."""
+    """Options for several source rows of one key."""
 
     on_duplicate_source: str
-    """``error`` (the default) refuses them, ``latest`` takes the row of the greatest ``order_by``
-    (the default where that is given), ``any`` takes one of them."""
+    """``error`` (the default) refuses them, ``latest`` takes the row with the greatest ``order_by``
+    (the default where that is given), ``any`` takes one of them.
+    """
     order_by: Sequence[str] | str
-    """Columns that say which row of a key is the latest, the most important first. Where the
-    table has them, too, a source row that is older than the table's row changes nothing."""
+    """Columns whose greatest values mark the latest row of a key, the most important first. If the
+    table has them, too, a source row that is older than the table's row changes nothing.
+    """
 
 
 class UpsertOptions(DuplicateOptions, total=False):
@@ -215,7 +217,7 @@ class UpsertOptions(DuplicateOptions, total=False):
     update_columns: Sequence[str] | str
     """The only columns that an update sets; an insert sets all."""
     except_columns: Sequence[str] | str
-    """Columns that an update leaves alone, such as ``created_at``; an insert sets them."""
+    """Columns that an update does not change, such as ``created_at``; an insert sets them."""
     delete_when: str | Column
     """Where this condition on a source row is true, the row of its key is deleted."""
 
@@ -226,7 +228,7 @@ class SyncOptions(DuplicateOptions, total=False):
     update_columns: Sequence[str] | str
     except_columns: Sequence[str] | str
     allow_empty: bool
-    """Take a source without rows for what it says: every row of the scope is deleted."""
+    """Accept a source without rows: every row of the scope is deleted."""
 
 
 def upsert(
@@ -238,16 +240,16 @@ def upsert(
     """Update the rows whose keys the source has, insert the others: one MERGE, one commit.
 
     ``table`` is a path, a name in the catalog or a `DeltaTable`. Keys are compared null-safely.
-    Rows whose values are the same already are not touched, so that a call that is repeated
-    commits nothing. Columns go by name; those that the source lacks keep their value, and are
+    Rows that already have the same values are not touched, so that a repeated call commits
+    nothing. Columns are matched by name; those that the source lacks keep their value, and are
     NULL in new rows. The source is read once. Options: `UpsertOptions`.
 
     Raises:
         InvalidRequestError: the source has several rows of a key (DELTA_SOURCE_KEY_NOT_UNIQUE),
             an argument names no column, or a row breaks a rule of the table. Nothing is changed.
         TableNotFoundError: there is no table, and ``create`` is not set.
-        UnsupportedError: the table needs what is not implemented.
-        ConflictError: another writer changed what this call read.
+        UnsupportedError: the table needs a feature that is not implemented.
+        ConflictError: another writer changed data that this call read.
 
     Examples:
         >>> upsert("/data/customers", updates, "id", except_columns="created_at")  # doctest: +SKIP
@@ -262,7 +264,7 @@ def plan_upsert(
     keys: Sequence[str] | str,
     **options: Unpack[UpsertOptions],
 ) -> MergePlan:
-    """Return the MERGE that `upsert` would run; its ``merge`` is a builder, nothing is changed."""
+    """Return the MERGE of `upsert`, whose ``merge`` is a builder; nothing is changed."""
     return plan_recipe(_upsert("plan_upsert", keys, options), table, source_of(source))
 
 
@@ -288,7 +290,7 @@ def plan_insert_if_absent(
     keys: Sequence[str] | str,
     **options: Unpack[DuplicateOptions],
 ) -> MergePlan:
-    """Return the MERGE that `insert_if_absent` would run."""
+    """Return the MERGE of `insert_if_absent`."""
     return plan_recipe(_absent("plan_insert_if_absent", keys, options), table, source_of(source))
 
 
@@ -299,13 +301,13 @@ def sync(
     scope: str | None = None,
     **options: Unpack[SyncOptions],
 ) -> ChangeResult:
-    """Make the rows of a scope what the source says: update, insert, and delete what it lacks.
+    """Make the rows of a scope equal to the source: update, insert, and delete missing ones.
 
     ``scope`` is a condition as SQL text, such as ``"region = 'EU'"``; None is the whole table.
     Only files that the scope or the keys can reach are read. A source row outside of the scope
     is refused (DELTA_SOURCE_OUTSIDE_SCOPE), and so is a source without rows unless
     ``allow_empty`` is set (DELTA_SOURCE_IS_EMPTY); nothing is changed then. A row of the table
-    outside of the scope whose key the source has moves into the scope. Other errors are those
+    outside of the scope whose key is in the source moves into the scope. Other errors are those
     of `upsert`.
 
     Examples:
@@ -321,7 +323,7 @@ def plan_sync(
     scope: str | None = None,
     **options: Unpack[SyncOptions],
 ) -> MergePlan:
-    """Return the MERGE that `sync` would run."""
+    """Return the MERGE of `sync`."""
     return plan_recipe(_sync("plan_sync", keys, scope, options), table, source_of(source))
 
 

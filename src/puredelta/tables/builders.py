@@ -43,7 +43,7 @@ ColumnMapping: TypeAlias = dict[str, str | Column] | dict[str, str] | dict[str, 
 
 @methods_like_pyspark
 class DeltaMergeBuilder:
-    """A MERGE in the making: every method returns a new builder, `execute` runs it.
+    """Builder of a MERGE: every method returns a new builder, `execute` runs the statement.
 
     Conditions and values are SQL text or Columns. Clauses of a kind are tried in the order
     they were added; only the last may have no condition.
@@ -90,7 +90,7 @@ class DeltaMergeBuilder:
     def whenNotMatchedInsert(
         self, condition: ExpressionOrColumn | None = None, values: ColumnMapping | None = None
     ) -> DeltaMergeBuilder:
-        """Insert source rows without a match; columns that ``values`` leaves out are NULL."""
+        """Insert source rows without a match; columns missing in ``values`` are NULL."""
         row = assignments(values, argument="'values' in whenNotMatchedInsert")
         return self._with(NotMatched(Insert(row), optional_condition(condition)))
 
@@ -117,7 +117,7 @@ class DeltaMergeBuilder:
         return self._with(NotMatchedBySource(Delete(), optional_condition(condition)))
 
     def withSchemaEvolution(self) -> DeltaMergeBuilder:
-        """Let the table take on the source's new columns and fields."""
+        """Add the source's new columns and fields to the table."""
         return self._replaced(replace(self._spec, evolve_schema=True))
 
     def execute(self) -> DataFrame:
@@ -130,13 +130,13 @@ class DeltaMergeBuilder:
         Raises:
             InvalidRequestError: the statement is wrong, a row breaks a rule of the table, or
                 several source rows match one target row. The table is unchanged.
-            UnsupportedError: the table or the statement needs what is not implemented.
-            ConflictError: another writer changed what this MERGE read.
+            UnsupportedError: the table or the statement needs a feature that is not implemented.
+            ConflictError: another writer changed data that this MERGE read.
         """
         return self._prepared().execute()
 
     def explain(self, mode: str = "plan") -> Report:
-        """Return what the MERGE will do, and why; nothing is written, no row is read.
+        """Return the plan of the MERGE, with reasons; nothing is written, no row is read.
 
         ``"plan"`` runs no Spark job; ``"source"`` evaluates the source, so that its keys skip
         files. See ``docs/explain.md``.
@@ -147,14 +147,14 @@ class DeltaMergeBuilder:
         return self._prepared().explain(mode)
 
     def dry_run(self, *, check_new_rows: bool = True) -> Report:
-        """Return what the MERGE would do, with the counts that `execute` would have.
+        """Return the plan of the MERGE, with the counts that `execute` would have.
 
-        Rows and files are searched as `execute` does it, and nothing is changed. New rows are
-        computed, too, so that what the table refuses is refused now, unless ``check_new_rows`` is
-        false. Commits of others since the ``DeltaTable`` was made are listed, with the conflicts
-        that they would have been.
+        Rows and files are searched as in `execute`, and nothing is changed. New rows are
+        computed, too, so that rows that the table refuses are refused now, unless
+        ``check_new_rows`` is false. Commits of other writers since the ``DeltaTable`` was made are
+        listed, with their possible conflicts.
 
-        Raises what `execute` raises before it writes.
+        Raises the errors of `execute` that occur before it writes.
         """
         return self._prepared().dry_run(check_new_rows=check_new_rows)
 
@@ -163,9 +163,9 @@ class DeltaMergeBuilder:
 
         The columns are the table's, ``_change_type`` (``insert``, ``update_preimage``,
         ``update_postimage``, ``delete``) and ``_clause``, the number of the clause, from 1. An
-        updated row has two lines. The rows are held by the driver: mind the limit.
+        updated row has two lines. The driver holds the rows, so keep the limit small.
 
-        Raises what `execute` raises before it writes.
+        Raises the errors of `execute` that occur before it writes.
         """
         return self._prepared().preview(limit)
 
@@ -195,7 +195,7 @@ class DeltaMergeBuilder:
 
 @methods_like_pyspark
 class DeltaOptimizeBuilder:
-    """An OPTIMIZE in the making: `where` returns a new builder, the others run it."""
+    """Builder of an OPTIMIZE: `where` returns a new builder, the other methods run it."""
 
     def __init__(self, spark: SparkSession, log: TableLog, spec: OptimizeSpec) -> None:
         self._spark = spark
@@ -203,7 +203,7 @@ class DeltaOptimizeBuilder:
         self._spec = spec
 
     def where(self, partitionFilter: str) -> DeltaOptimizeBuilder:
-        """Look at no partitions but those for which this SQL condition is true, too.
+        """Restrict the partitions to those for which this SQL condition is true, too.
 
         Raises:
             TypeError: it is no text.
@@ -215,9 +215,9 @@ class DeltaOptimizeBuilder:
         return DeltaOptimizeBuilder(self._spark, self._log, spec)
 
     def explain(self, *cols: str) -> Report:
-        """Return which files would be rewritten, and why; nothing is read but the log.
+        """Return the files to rewrite, with reasons; only the log is read.
 
-        ``cols`` are those of `executeZOrderBy`; without any it is about `executeCompaction`.
+        ``cols`` are those of `executeZOrderBy`; without any it explains `executeCompaction`.
         """
         return self._prepared(cols).explain()
 
@@ -229,15 +229,15 @@ class DeltaOptimizeBuilder:
         return prepare_optimize(self._spark, self._log, replace(self._spec, z_order_by=cols))
 
     def executeCompaction(self) -> DataFrame:
-        """Bring small files together, and rewrite those that lost many rows.
+        """Combine small files, and rewrite those with many deleted rows.
 
         Returns:
             One row: ``path`` and ``metrics``, a struct of counts and sizes.
 
         Raises:
-            InvalidRequestError: a filter is none on partition columns.
+            InvalidRequestError: a filter is not on partition columns.
             ConflictError: another writer deleted one of the files meanwhile.
-            UnsupportedError: the table needs what is not implemented.
+            UnsupportedError: the table needs a feature that is not implemented.
         """
         return self._prepared(()).execute()
 
@@ -249,7 +249,7 @@ class DeltaOptimizeBuilder:
 
         Raises:
             TypeError: a column is no text.
-            InvalidRequestError: a column partitions the table, does not exist or gets no
+            InvalidRequestError: a column partitions the table, does not exist or has no
                 statistics.
 
         Examples:
@@ -267,19 +267,19 @@ class DeltaOptimizeBuilder:
 
 @methods_like_pyspark
 class PreparedMaintenance:
-    """A VACUUM or a RESTORE: `explain`, `dry_run`, and at last `execute`."""
+    """A prepared VACUUM or RESTORE: `explain`, `dry_run`, and finally `execute`."""
 
     def __init__(self, prepared: Prepared[object]) -> None:
         self._prepared = prepared
 
     def explain(self) -> Report:
-        """Return which files come and go, and why; nothing is changed, no Spark job runs."""
+        """Return the added and removed files, with reasons; changes nothing, runs no Spark job."""
         return self._prepared.explain()
 
     def dry_run(self) -> Report:
         """Return the same as the report of a dry run.
 
-        Raises what `execute` raises before it changes anything.
+        Raises the errors of `execute` that occur before it changes anything.
         """
         return self._prepared.dry_run()
 

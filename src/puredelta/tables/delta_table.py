@@ -1,7 +1,7 @@
-"""``DeltaTable``, as in ``delta.tables``: arguments are checked and forwarded.
+"""``DeltaTable``, as in ``delta.tables``.
 
-Nothing is decided here: arguments are checked, with delta-spark's class and words (``ValueError``),
-and calls are forwarded to the commands.
+The methods only check their arguments, with delta-spark's class and words (``ValueError``), and
+call the commands.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ from puredelta.tables.table_builder import DeltaTableBuilder
 
 @methods_like_pyspark
 class TableMaintenance:
-    """The part of ``DeltaTable`` that leaves the rows as they are, or as they were once."""
+    """Maintenance methods of ``DeltaTable``: files, older versions and the protocol."""
 
     def __init__(self, spark: SparkSession, log: TableLog) -> None:
         self._spark = spark
@@ -80,31 +80,31 @@ class TableMaintenance:
         return self._spark.createDataFrame([], StructType([]))
 
     def restoreToVersion(self, version: int) -> DataFrame:
-        """Make the table what it was at a version; return one row of counts, with its ``report``.
+        """Restore an older version; return one row of counts, with its ``report``.
 
         Raises:
-            InvalidRequestError: the version, or a file of it, is not there.
+            InvalidRequestError: the version, or a file of it, does not exist.
             ConflictError: another writer changed the table meanwhile.
         """
         require_integer(version, "version")
         return self._restored(prepare_restore(self._spark, self._log, version=version).execute())
 
     def restoreToTimestamp(self, timestamp: str) -> DataFrame:
-        """As `restoreToVersion`, to what was current at a time."""
+        """As `restoreToVersion`, to the version that was current at a time."""
         require_string(timestamp, "timestamp")
         return self._restored(
             prepare_restore(self._spark, self._log, timestamp=timestamp).execute()
         )
 
     def prepareVacuum(self, retentionHours: float | None = None) -> PreparedMaintenance:
-        """Return a `vacuum` that has not run yet, to be explained and tried."""
+        """Return a `vacuum` that has not run yet, for `explain` and `dry_run`."""
         prepared = prepare_vacuum(self._spark, self._log, retention_hours=retentionHours)
         return PreparedMaintenance(prepared)
 
     def prepareRestore(
         self, version: int | None = None, timestamp: str | None = None
     ) -> PreparedMaintenance:
-        """Return a RESTORE to a version or a time that has not run yet, to be explained and tried.
+        """Return a RESTORE (version or time) that has not run yet, for `explain` and `dry_run`.
 
         Raises:
             ValueError: not exactly one of both is given, or it is of the wrong type.
@@ -119,7 +119,7 @@ class TableMaintenance:
         return PreparedMaintenance(prepared)
 
     def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
-        """Let the table have the features that a pair of protocol versions stands for."""
+        """Add the features of a pair of protocol versions to the table."""
         _require_version(readerVersion, "readerVersion")
         _require_version(writerVersion, "writerVersion")
         upgrade_protocol_versions(
@@ -127,7 +127,7 @@ class TableMaintenance:
         )
 
     def addFeatureSupport(self, featureName: str) -> None:
-        """Let the table have a feature; readers and writers have to know it from then on.
+        """Add a feature to the table; all readers and writers must know it from then on.
 
         Raises:
             InvalidRequestError, UnsupportedError: there is no such feature, here or at all.
@@ -136,10 +136,10 @@ class TableMaintenance:
         add_feature_support(self._spark, self._log, featureName)
 
     def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
-        """Take a feature from the table, and what uses it as far as no file is rewritten.
+        """Drop a feature from the table, with its uses as far as no file is rewritten.
 
         Raises:
-            InvalidRequestError: the feature is not there, or cannot be dropped.
+            InvalidRequestError: the table lacks the feature, or it cannot be dropped.
             UnsupportedError: files would have to be rewritten or history truncated.
         """
         require_string(featureName, "featureName")
@@ -157,7 +157,7 @@ class TableMaintenance:
 def clone_request(
     target: str, shallow: object, replacing: object, properties: object
 ) -> CloneRequest:
-    """Return what the arguments of ``clone`` ask for.
+    """Return the request for the arguments of ``clone``.
 
     Raises:
         ValueError: an argument is of the wrong type, or the target is no absolute path.
@@ -185,7 +185,7 @@ def require_string(value: object, name: str) -> None:
 
 
 def require_integer(value: object, name: str) -> None:
-    """Raise ValueError unless the value is an int; like delta-spark, take a bool for one."""
+    """Raise ValueError unless the value is an int; like delta-spark, accept a bool."""
     _require(value, name, int, "an int")
 
 
@@ -242,7 +242,7 @@ class DeltaTable(TableMaintenance):
             TableNotFoundError: there is no Delta table (DELTA_MISSING_DELTA_TABLE).
             UnsupportedError: reading the table needs a feature that is not implemented.
             InvalidRequestError: ``hadoopConf`` has keys that do not begin with ``fs.`` or
-                ``dfs.``. Others win over the session's settings where the log is read and written.
+                ``dfs.``. Its keys override the session's settings for access to the log.
         """
         require_storage_options(hadoopConf or {})
         return cls(OpenTable.open(sparkSession, os.fspath(path), storage_options=hadoopConf))
@@ -255,7 +255,7 @@ class DeltaTable(TableMaintenance):
     def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> DeltaTable:
         """Return the table of a name in the session catalog, or at ``delta.`/path` ``.
 
-        Over Connect only the path form is known.
+        Over Connect only the path form is supported.
 
         Raises:
             TableNotFoundError: there is no such Delta table (DELTA_MISSING_DELTA_TABLE).
@@ -288,16 +288,17 @@ class DeltaTable(TableMaintenance):
         collect_stats: bool = True,
         verify: bool = False,
     ) -> DeltaTable:
-        """Make a Delta table of Parquet files where they are, and return it.
+        """Convert Parquet files into a Delta table, in place, and return it.
 
         ``identifier`` is ``parquet.`/path` `` or the name of a table in the catalog;
-        ``partitionSchema`` names and types the partition directories, outermost first, which the
-        catalog knows of its tables; ``"infer"`` lets their names say it. ``collect_stats=False``
-        leaves the statistics out; ``verify=True`` compares every one with the rows.
+        ``partitionSchema`` names and types the partition directories, outermost first; a catalog
+        table needs none; ``"infer"`` derives them from the directory names.
+        ``collect_stats=False`` leaves the statistics out; ``verify=True`` compares every one with
+        the rows.
 
         Raises:
-            InvalidRequestError: the directory, a file or the partitioning is not as promised;
-                nothing was changed.
+            InvalidRequestError: the directory, a file or the partitioning does not fit the
+                arguments; nothing was changed.
         """
         prepared = prepare_convert(
             sparkSession,
@@ -311,32 +312,32 @@ class DeltaTable(TableMaintenance):
             return cls.forName(sparkSession, result.name)
         if result.schema is None:
             return cls.forPath(sparkSession, result.location)
-        # Known already: nothing of what was just written is read again.
+        # The new version is known: nothing of it is read again.
         columns = table_identity(sparkSession, result.schema)
         return cls(OpenTable(sparkSession, open_log(sparkSession, result.location), columns))
 
     @classmethod
     def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
-        """Return a builder of a new table; where one is, `execute` fails."""
+        """Return a builder of a new table; `execute` fails if it exists."""
         return cls._builder(sparkSession, CreateMode.CREATE)
 
     @classmethod
     def createIfNotExists(
         cls, sparkSession: SparkSession | None = None
     ) -> DeltaTableBuilder[DeltaTable]:
-        """Return a builder of a new table; one that is there stays as it is."""
+        """Return a builder of a new table; an existing one is left unchanged."""
         return cls._builder(sparkSession, CreateMode.CREATE_IF_NOT_EXISTS)
 
     @classmethod
     def replace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
-        """Return a builder of what replaces a table, its definition and all its rows."""
+        """Return a builder that replaces a table, its definition and all its rows."""
         return cls._builder(sparkSession, CreateMode.REPLACE)
 
     @classmethod
     def createOrReplace(
         cls, sparkSession: SparkSession | None = None
     ) -> DeltaTableBuilder[DeltaTable]:
-        """Return a builder of a new table; one that is there must be the same already.
+        """Return a builder of a new table; an existing one must already be the same.
 
         delta-spark does so for tables at a path. To replace one, use `replace`.
         """
@@ -364,7 +365,7 @@ class DeltaTable(TableMaintenance):
     def merge(self, source: DataFrame, condition: ExpressionOrColumn) -> DeltaMergeBuilder:
         """Start a MERGE of ``source`` into this table.
 
-        The table's columns must be those it had when this object was made (M-34). An argument
+        The table must have the same columns as when this object was made (M-34). An argument
         that is None is a ValueError, one of the wrong type a TypeError.
         """
         require_source(source)
@@ -384,15 +385,15 @@ class DeltaTable(TableMaintenance):
         """Update rows for which ``condition`` is true, all rows without one.
 
         ``set`` maps columns, or fields inside them, to SQL text or Columns over the old row;
-        what it does not name keeps its value. If no row matches nothing is committed.
+        all other columns keep their values. If no row matches nothing is committed.
 
         Raises:
             ValueError, TypeError: ``set`` is None; an argument is of the wrong type.
             InvalidRequestError: the statement is wrong, or a new row breaks a rule of the
                 table, which is unchanged.
             pyspark.errors.AnalysisException: a name or type is wrong, in Spark's own words.
-            UnsupportedError: the table needs what is not implemented.
-            ConflictError: another writer changed what this statement read.
+            UnsupportedError: the table needs a feature that is not implemented.
+            ConflictError: another writer changed data that this statement read.
 
         Examples:
             >>> events = DeltaTable.forPath(spark, "/data/events")  # doctest: +SKIP
@@ -405,10 +406,10 @@ class DeltaTable(TableMaintenance):
     def delete(self, condition: ExpressionOrColumn | None = None) -> None:
         """Delete rows for which ``condition`` is true, all rows without one.
 
-        Whole files go without being read where no condition, or one on partition columns
-        alone, decides. If no row matches nothing is committed.
+        Without a condition, or with one on partition columns alone, whole files are removed without
+        being read. If no row matches nothing is committed.
 
-        Raises what `update` raises.
+        Raises the errors of `update`.
 
         Examples:
             >>> events = DeltaTable.forPath(spark, "/data/events")  # doctest: +SKIP
@@ -419,7 +420,7 @@ class DeltaTable(TableMaintenance):
     def prepareUpdate(
         self, condition: ExpressionOrColumn | None = None, set: ColumnMapping | None = None
     ) -> PreparedChange:
-        """Return an `update` that has not run yet, to be explained, tried and previewed.
+        """Return an `update` that has not run yet, for `explain`, `dry_run` and `preview`.
 
         Examples:
             >>> change = events.prepareUpdate("id = 7", {"kind": "'click'"})  # doctest: +SKIP
@@ -431,7 +432,7 @@ class DeltaTable(TableMaintenance):
         return self._target.prepare(spec)
 
     def prepareDelete(self, condition: ExpressionOrColumn | None = None) -> PreparedChange:
-        """Return a `delete` that has not run yet, to be explained, tried and previewed."""
+        """Return a `delete` that has not run yet, for `explain`, `dry_run` and `preview`."""
         spec = DeleteSpec(condition=optional_condition(condition))
         return self._target.prepare(spec)
 
@@ -446,7 +447,7 @@ class DeltaTable(TableMaintenance):
 
         Raises:
             UnsupportedError: ``isShallow`` is false; deep clones are not supported.
-            InvalidRequestError: something is at the target.
+            InvalidRequestError: the target is not empty.
         """
         return self._cloned(target, isShallow, replace, properties)
 
@@ -458,7 +459,7 @@ class DeltaTable(TableMaintenance):
         replace: bool = False,
         properties: dict[str, str] | None = None,
     ) -> DeltaTable:
-        """As `clone`, of a version."""
+        """As `clone`, for an older version."""
         require_integer(version, "version")
         return self._cloned(target, isShallow, replace, properties, at=version)
 
@@ -470,12 +471,12 @@ class DeltaTable(TableMaintenance):
         replace: bool = False,
         properties: dict[str, str] | None = None,
     ) -> DeltaTable:
-        """As `clone`, of what was current at a time."""
+        """As `clone`, for the version that was current at a time."""
         require_string(timestamp, "timestamp")
         return self._cloned(target, isShallow, replace, properties, at=timestamp)
 
     def optimize(self) -> DeltaOptimizeBuilder:
-        """Start an OPTIMIZE of this table's files; the rows stay what they are."""
+        """Start an OPTIMIZE of this table's files; the rows do not change."""
         return DeltaOptimizeBuilder(self._spark, self._log, OptimizeSpec())
 
     def generate(self, mode: str) -> None:

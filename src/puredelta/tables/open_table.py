@@ -1,4 +1,4 @@
-"""The table behind a ``DeltaTable``: how it is opened, and its columns as statements see them."""
+"""The opened table of a ``DeltaTable``, and its columns for statements."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from puredelta.statements.names.names import missing_table
 class OpenTable:
     """A table's log, and its columns under the user's alias.
 
-    A column that was taken from the table keeps its identity over later versions, so that a
-    statement made later still knows it.
+    A column taken from the table keeps its identity over later versions, so that later statements
+    resolve it.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class OpenTable:
             TableNotFoundError: there is no Delta table (DELTA_MISSING_DELTA_TABLE).
         """
         log = open_log(spark, path, storage_options=storage_options) if path else None
-        # One listing says whether there is a table, and what it is.
+        # One listing tells whether there is a table, and its newest version.
         snapshot = None if log is None else log.find_snapshot()
         if log is None or snapshot is None:
             raise missing_table(log, f"`{path}`")
@@ -66,11 +66,11 @@ class OpenTable:
         return other
 
     def columns(self) -> DataFrame:
-        """Return no rows, with the columns that the table had when it was opened."""
+        """Return an empty frame with the columns that the table had when it was opened."""
         return self._aliased(self._columns)
 
     def latest_columns(self) -> DataFrame:
-        """Return no rows, with the columns of the latest version."""
+        """Return an empty frame with the columns of the latest version."""
         return self._aliased(self._renewed())
 
     def rows(self) -> DataFrame:

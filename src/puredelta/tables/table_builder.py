@@ -1,6 +1,6 @@
 """Builders of table definitions, with the methods and argument checks of ``delta.tables``.
 
-Like delta-spark's, a builder is changed by its methods, which return it.
+As in delta-spark, methods change the builder and return it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = ["DeltaTableBuilder", "IdentityGenerator"]
 
 @dataclass
 class IdentityGenerator:
-    """How an identity column counts: its first value, and the distance to the next."""
+    """Values of an identity column: the first one, and the step to the next."""
 
     start: int = 1
     step: int = 1
@@ -45,7 +45,7 @@ class IdentityGenerator:
 
 @methods_like_pyspark
 class DeltaTableBuilder(Generic[Table]):
-    """A table in the making: `execute` creates or replaces it.
+    """Builder of a table: `execute` creates or replaces it.
 
     Use ``DeltaTable.create``, ``createIfNotExists``, ``replace`` or ``createOrReplace`` to
     get one. It needs a name in the session catalog, a location, or both.
@@ -106,14 +106,12 @@ class DeltaTableBuilder(Generic[Table]):
         """Add a column.
 
         ``generatedAlwaysAs`` is SQL over other columns, or an `IdentityGenerator`;
-        ``generatedByDefaultAs`` is an `IdentityGenerator` that gives way to values of the
-        user.
+        ``generatedByDefaultAs`` is an `IdentityGenerator` whose values a user may override.
 
         Raises:
-            TypeError, ValueError: an argument is of the wrong type or does not go with
-                another.
+            TypeError, ValueError: an argument is of the wrong type or excludes another.
             InvalidRequestError: an identity column is no BIGINT.
-            pyspark.errors.ParseException: the type is none.
+            pyspark.errors.ParseException: the type is invalid.
         """
         _require_type(str, "Column name must be str.", colName)
         if type(dataType) is not str and not isinstance(dataType, T.DataType):
@@ -130,9 +128,9 @@ class DeltaTableBuilder(Generic[Table]):
         return self
 
     def addColumns(self, cols: T.StructType | list[T.StructField]) -> DeltaTableBuilder[Table]:
-        """Add the columns of a schema with their metadata, but for what steers another table.
+        """Add the columns of a schema with their metadata, except that of another table.
 
-        That is ids, defaults and expressions, which `addColumn` gives to a column.
+        Ids, defaults and expressions are left out; `addColumn` sets those of a column.
         """
         if isinstance(cols, list):
             for col in cols:
@@ -165,13 +163,12 @@ class DeltaTableBuilder(Generic[Table]):
         deletes it.
 
         Raises:
-            InvalidRequestError: there is a table, or the definition cannot be one's; the
-                code says which rule it is.
-            TableNotFoundError: there is nothing to replace, or what has the name is no Delta
-                table.
+            InvalidRequestError: the table exists, or the definition is invalid; the code names
+                the broken rule.
+            TableNotFoundError: there is nothing to replace, or the name belongs to another format.
             UnsupportedError: a name over Connect or in another catalog, or a feature that is
                 not implemented.
-            ConflictError: somebody else created or changed the table meanwhile.
+            ConflictError: another writer created or changed the table meanwhile.
         """
         definition = TableDefinition(
             columns=StructType(tuple(self._columns)),
@@ -191,7 +188,7 @@ class DeltaTableBuilder(Generic[Table]):
         return self._open_table(location, None)
 
     def _defined_by_name(self, name: TableName, definition: TableDefinition) -> str:
-        """Create or replace the table in the session catalog and return where it is."""
+        """Create or replace the table in the session catalog and return its location."""
         if is_connect(self._spark):
             raise not_on_connect(f"DeltaTableBuilder.tableName({str(name)!r})")
         entry = entry_name(self._spark, name.parts)
