@@ -1,7 +1,7 @@
 """The Delta Lake table format for a stock PySpark session: no JAR, no session extension."""
 
 # The public names are in ``__init__.pyi``, which type checkers read. Most of them need pyspark,
-# which takes longer to import than a log takes to read. So the module of a name is imported when
+# whose import takes longer than reading a log. So the module of a name is imported when
 # the name is first used: the command line imports this package, too.
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What exactly went wrong, in delta-spark's words: its error classes and SQLSTATEs.
+"""Error codes: delta-spark's error classes and SQLSTATEs.
 
-E-01 to E-03 say where they come from. The exceptions that carry them are `puredelta.errors`.
+E-01 to E-03 are their sources. The exceptions that carry them are `puredelta.errors`.
 """
 
 # ruff: noqa: E501 - a code is a line
@@ -366,7 +366,7 @@ class ErrorCode(Enum):
     UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING = ("DELTA_UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING", "0AKDC")
     MANIFEST_WITH_DELETION_VECTORS = ("DELTA_UNSUPPORTED_GENERATE_WITH_DELETION_VECTORS", "0A000")
 
-    # one call for what people write by hand
+    # recipes
     SOURCE_KEY_NOT_UNIQUE = ("DELTA_SOURCE_KEY_NOT_UNIQUE", "21000")
     SOURCE_SEQUENCE_AMBIGUOUS = ("DELTA_SOURCE_SEQUENCE_AMBIGUOUS", "21000")
     SOURCE_SEQUENCE_IS_NULL = ("DELTA_SOURCE_SEQUENCE_IS_NULL", "22004")

@@ -1,20 +1,20 @@
-"""Every exception the library raises on purpose.
+"""The exceptions of this library.
 
-The class says what a caller should *do*; ``code`` says exactly what happened, in
-delta-spark's words: its error class and SQLSTATE (E-01 to E-04)::
+The class tells a caller what to *do*; ``code`` identifies the error by delta-spark's error
+class and SQLSTATE (E-01 to E-04)::
 
     DeltaError
     +-- ConflictError         another writer won: rebuild on the new version and retry
     |   +-- ConcurrentWriteException, MetadataChangedException, ProtocolChangedException,
     |       ConcurrentAppendException, ConcurrentDeleteReadException,
     |       ConcurrentDeleteDeleteException, ConcurrentTransactionException
-    +-- UnsupportedError      the table needs something this library does not implement
+    +-- UnsupportedError      the table needs a feature that this library does not implement
     +-- InvalidRequestError   the caller must change the request        (also ValueError)
     +-- TableNotFoundError    there is no table here                    (also LookupError)
     +-- CorruptTableError     the log or a file breaks the protocol
     +-- CommitUnknownError    the outcome of the commit could not be established
 
-The conflict classes carry the names of ``delta.exceptions``, so that an existing
+The conflict classes have the names of ``delta.exceptions``, so that an existing
 ``except`` clause keeps working once its import names ``puredelta.exceptions``.
 """
 
@@ -48,9 +48,8 @@ class DeltaError(Exception):
     """Base of the tree.
 
     ``str(error)`` reads ``[ERROR_CLASS] message SQLSTATE: 12345`` as Spark prints it;
-    ``message`` is the text alone and ``details`` the values it names. The ``get...``
-    methods are those of PySpark's own exceptions, so handlers need not care which
-    library raised.
+    ``message`` is the text alone and ``details`` its named values. The ``get...``
+    methods are those of PySpark's own exceptions, so the same handlers work for both.
     """
 
     def __init__(self, message: str, *, code: ErrorCode, **details: object) -> None:
@@ -92,11 +91,11 @@ def _rebuild(
 
 
 class ConflictError(DeltaError):
-    """Another writer committed first and the two commits cannot both stand."""
+    """Another writer committed first, and its commit excludes this one."""
 
 
 class ConcurrentWriteException(ConflictError):
-    """A table was created at the version this commit wanted (C-59)."""
+    """Another writer created a table at the version of this commit (C-59)."""
 
 
 class MetadataChangedException(ConflictError):
@@ -124,7 +123,7 @@ class ConcurrentTransactionException(ConflictError):
 
 
 class UnsupportedError(DeltaError):
-    """The table or the request needs something this library does not implement."""
+    """The table or the request needs a feature that this library does not implement."""
 
 
 class InvalidRequestError(DeltaError, ValueError):
@@ -138,7 +137,7 @@ class TableNotFoundError(DeltaError, LookupError):
 class CorruptTableError(DeltaError):
     """The log or a file of the table breaks the protocol.
 
-    What is quoted of it may be as long as the file: the middle of a long message is left out.
+    A quotation may be as long as the file: the middle of a long message is left out.
     """
 
     def __init__(self, message: str, *, code: ErrorCode, **details: object) -> None:
@@ -152,4 +151,4 @@ class CommitUnknownError(DeltaError):
 
 
 class CatalogError(DeltaError):
-    """The table's log is written and stands, but its entry in the catalog does not follow it."""
+    """The table's log is written and valid, but its entry in the catalog was not updated."""

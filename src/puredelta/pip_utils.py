@@ -23,9 +23,9 @@ def configure_spark_with_delta_pip(
 ) -> SparkSession.Builder:
     """Return the builder for a session without delta-spark's JAR.
 
-    No package is asked for but ``extra_packages``. The extension and the catalog of
-    delta-spark are taken out of the builder again: their classes are in the JAR, and a session
-    that names a catalog it cannot load runs no statement.
+    Only ``extra_packages`` are requested. The extension and the catalog of delta-spark are
+    removed from the builder: their classes are in the JAR, and a session with a catalog that it
+    cannot load runs no statement.
 
     Raises:
         TypeError: the argument is no builder of a session.

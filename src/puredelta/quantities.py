@@ -1,4 +1,4 @@
-"""Numbers with their nouns and sizes, as people read them; durations, as a log has them."""
+"""Numbers with nouns and sizes for people, and durations for a log."""
 
 from __future__ import annotations
 

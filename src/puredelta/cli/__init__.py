@@ -1,1 +1,1 @@
-"""The command line: answers of a table as text or as JSON."""
+"""The command line, with answers as text or as JSON."""

@@ -34,7 +34,7 @@ def _switch(flags: str, text: str) -> click.Option:
 
 
 class _Hours(click.FloatRange):
-    """A number of hours; NaN and infinity are none."""
+    """A finite number of hours."""
 
     def convert(
         self, value: float | str, param: click.Parameter | None, ctx: click.Context | None

@@ -21,7 +21,7 @@ def doctor(
     environment: bool,
     list_files: bool,
 ) -> ExitCode:
-    """Check what was asked for; without a table or a script that is the environment."""
+    """Run the requested checks; without a table or a script, those of the environment."""
     found: list[Finding] = []
     if migrate is not None:
         found += script_findings(migrate)

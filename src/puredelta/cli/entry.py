@@ -1,4 +1,4 @@
-"""The console script: it works without click and rich, if only to say what to install."""
+"""The console script, which also runs without click and rich, to name missing packages."""
 
 from __future__ import annotations
 
@@ -18,20 +18,21 @@ MISSING_SOFTWARE = 69
 package."""
 _NEEDED = ("click", "rich", "jinja2")
 _OBJECTS = 50_000
-"""Made between two collections of garbage: imports make many objects, and hardly any garbage."""
+"""Allocations between garbage collections: imports make many objects, and hardly any garbage."""
 
 
 class _WithoutPandas:
-    """Lets Arrow find no pandas: no command without Spark uses it, and its import takes 0.2 s.
+    """Import hook that hides pandas from Arrow, which needs 0.2 s to import it.
 
-    Arrow looks for it at the first array of Python values, and has no setting against that.
-    ``sys.modules["pandas"] = None`` is no way out: Arrow takes None for the module.
+    No command without Spark uses pandas. Arrow imports it for the first array of Python values, and
+    has no setting against that.
+    ``sys.modules["pandas"] = None`` does not help: Arrow takes None for the module.
     """
 
     def find_spec(
         self, fullname: str, _path: object = None, _target: object = None
     ) -> ModuleSpec | None:
-        """Find nothing: not even where the package is."""
+        """Find nothing, even if the package is installed."""
         if fullname == "pandas":
             raise ModuleNotFoundError("pandas is not imported here", name=fullname)
         return None

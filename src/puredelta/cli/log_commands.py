@@ -1,4 +1,4 @@
-"""Commands that read the log alone: they need neither Spark nor Java, and start fast."""
+"""Commands on the log alone, without Spark and Java, with a fast start."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ _COMMIT_COLUMNS = (
     "removedFiles",
 )
 _PAGE = "puredelta.inspection.report_page"
-"""Imported by name: jinja2 is for ``report`` alone, and takes long."""
+"""Imported by name: only ``report`` needs jinja2, whose import takes long."""
 _ROWS = "puredelta.inspection.described"
-"""Imported by name: the reader of Parquet is for ``show`` alone, and takes long."""
+"""Imported by name: only ``show`` needs the Parquet reader, whose import takes long."""
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
@@ -84,7 +84,7 @@ def _changes(row: Row, names: tuple[tuple[str, str], ...]) -> str:
 
 
 def detail(context: Context, *, table: str, version: int | None) -> None:
-    """Print what the table is at a version."""
+    """Print the description of the table at a version."""
     row = detail_row(open_log(context, table).snapshot(version=version))
     if not context.output.as_json:
         size_bytes = row["sizeInBytes"]
@@ -108,7 +108,7 @@ def show(context: Context, *, table: str, limit: int, files: bool, version: int 
 
 
 def diff(context: Context, *, table: str, older: int, newer: int | None, **of_rows: object) -> None:
-    """Print what changed between two versions, from the log alone.
+    """Print the differences between two versions, from the log alone.
 
     ``of_rows`` are options of ``--rows``, with which `puredelta.cli.spark_commands.diff` runs.
     """

@@ -21,7 +21,7 @@ from puredelta.inspection.findings import Finding, Severity
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _FILE_WIDTH = 1_000
-"""Of lines that go to a file or a pipe: nothing is cut there."""
+"""Width of lines in a file or a pipe, where nothing is cut."""
 _NARROW = 24
 """A column up to this width is never wrapped."""
 _STYLES = {
@@ -33,11 +33,11 @@ _STYLES = {
 
 
 class ExitCode(IntEnum):
-    """The outcomes that a script can tell apart; ``docs/cli.md`` lists them."""
+    """The outcomes that a script can distinguish; ``docs/cli.md`` lists them."""
 
     DONE = 0
     FAILED = 1
-    """Storage, the table or Spark refused; the message says what."""
+    """Storage, the table or Spark refused; the message has the reason."""
     USAGE = 2
     """The command line or the request is wrong."""
     NOT_FOUND = 3
@@ -47,7 +47,7 @@ class ExitCode(IntEnum):
     FINDINGS = 5
     """``doctor`` found an error; warnings alone are 0."""
     MISSING_SOFTWARE = 69
-    """PySpark, Java, or a package that the command needs, is not installed."""
+    """PySpark, Java, or a package for the command is not installed."""
     INTERRUPTED = 130
     """Ctrl-C."""
 
@@ -68,7 +68,7 @@ def code_of(error: BaseException) -> ExitCode:
 
 
 def is_interrupted(error: BaseException) -> bool:
-    """Whether it was Ctrl-C, or a failure while Ctrl-C was handled: Py4J may lose a connection."""
+    """Whether it was Ctrl-C, or a failure during its handling: Py4J may lose a connection."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, KeyboardInterrupt):
@@ -78,7 +78,7 @@ def is_interrupted(error: BaseException) -> bool:
 
 
 def shown(value: object) -> str:
-    r"""Return a value as text that no terminal takes for a command of its own.
+    r"""Return a value as text without terminal control characters.
 
     >>> shown("a\x1b[2Jb"), shown(None), shown({"a": 1})
     ('a\\x1b[2Jb', '', '{"a": 1}')
@@ -91,7 +91,7 @@ def shown(value: object) -> str:
 
 
 class Output:
-    """Where a command puts its answer."""
+    """The output of a command's answer."""
 
     def __init__(self, *, as_json: bool) -> None:
         self.as_json = as_json
@@ -101,11 +101,11 @@ class Output:
         self._stdout = Console(highlight=False, width=None if is_terminal else _FILE_WIDTH)
 
     def call_before(self, call: Callable[[], None]) -> None:
-        """Call this before everything that is printed from now on."""
+        """Register a function that runs before anything is printed from now on."""
         self._before = call
 
     def rows(self, rows: Iterable[Mapping[str, Any]], columns: Sequence[str] | None = None) -> None:
-        """Print rows of the same keys; people see ``columns`` of them only."""
+        """Print rows with the same keys; the table for people has only ``columns``."""
         found = list(rows)
         if self.as_json:
             self._print_json(found)
@@ -136,7 +136,7 @@ class Output:
         self._print(table)
 
     def findings(self, findings: Sequence[Finding]) -> None:
-        """Print what checks found, and what to do."""
+        """Print the findings of checks, with their next steps."""
         if self.as_json:
             self._print_json([finding.as_json() for finding in findings])
             return
@@ -160,7 +160,7 @@ class Output:
         self._stderr.print(Text(shown(text), style="dim"))
 
     def error(self, kind: str, message: str, details: Mapping[str, Any]) -> None:
-        """Print why a command failed to stderr."""
+        """Print a command's error to stderr."""
         self._before()
         if self.as_json:
             body = {"error": kind, "message": message, **details}

@@ -17,14 +17,14 @@ from puredelta.version import __version__
 LOG = "puredelta.cli.log_commands"
 """Commands that read the log alone."""
 DOCTOR = "puredelta.cli.doctor"
-"""The one that reads the environment, too."""
+"""The module of the command that reads the environment, too."""
 SPARK = "puredelta.cli.spark_commands"
 """Commands that start a Spark session."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What a command needs beside its own arguments: the options of every command."""
+    """The options shared by all commands."""
 
     output: Output
     verbose: bool = False
@@ -39,10 +39,10 @@ class Context:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invocation:
-    """A command line that has been read: a function, and the values of its arguments."""
+    """A parsed command line: a function, and the values of its arguments."""
 
     name: str
-    """The command's, which is that of its function."""
+    """The command's name, which is that of its function."""
     module: str
     context: Context
     values: Mapping[str, object]
@@ -68,7 +68,7 @@ _OF_SPARK = (
     _repeatable("--remote", "URL", "A Spark Connect server: sc://HOST."),
 )
 COMMON = (*_OF_EVERY_COMMAND, *_OF_SPARK)
-"""Options that may be written before a command and after it."""
+"""Options allowed before a command and after it."""
 
 
 class DeclaredArgument(click.Argument):
@@ -85,7 +85,7 @@ class DeclaredArgument(click.Argument):
 
 
 class DeclaredCommand(click.Command):
-    """A command; to invoke it returns a `Invocation` for the function of its name."""
+    """A command; its invocation returns an `Invocation` of the function of its name."""
 
     def __init__(
         self,
@@ -99,10 +99,10 @@ class DeclaredCommand(click.Command):
         super().__init__(name, help=text, params=[*parameters, *COMMON])
         self.module = module
         self.spark_switch = spark_switch
-        """The switch with which the function of the same name in `SPARK` runs."""
+        """The switch that runs the function of the same name in `SPARK`."""
 
     def invoke(self, ctx: click.Context) -> Invocation:
-        """Return what is to run.
+        """Return the function and values to run.
 
         Raises:
             InvalidRequestError: see `read_context`.
@@ -118,7 +118,7 @@ class DeclaredCommand(click.Command):
         )
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the arguments, the options, and those that other commands have, too."""
+        """Write the arguments, the options, and those shared by all commands."""
         own = [p for p in self.get_params(ctx) if p not in COMMON]
         takes_spark = self.module == SPARK or self.spark_switch is not None
         sections: tuple[tuple[str, Sequence[click.Parameter]], ...] = (
@@ -161,7 +161,7 @@ class CommandLine(click.Group):
         return list(self.commands)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the words before the command; where there is none at all, print the help."""
+        """Read the words before the command; without any, print the help."""
         if not args and not ctx.resilient_parsing:
             click.echo(self.get_help(ctx))
             ctx.exit(ExitCode.USAGE)
@@ -170,7 +170,7 @@ class CommandLine(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; one that is misspelled is answered with those that look like it."""
+        """Find the command; for a misspelled one, suggest similar names."""
         name = args[0]
         if not (name in self.commands or name.startswith("-") or ctx.resilient_parsing):
             similar = ", ".join(map(repr, difflib.get_close_matches(name, self.commands)))
@@ -192,10 +192,10 @@ class CommandLine(click.Group):
 
 
 def read_context(ctx: click.Context) -> Context:
-    """Return the options of every command, those before the command and those after it.
+    """Return the options shared by all commands, those before the command and those after it.
 
     Raises:
-        InvalidRequestError: a text is no ``KEY=VALUE``, or an option is given twice where one
+        InvalidRequestError: a text is no ``KEY=VALUE``, or an option is repeated where one
             counts.
     """
     levels = [level.params for level in (ctx.parent, ctx) if level is not None]

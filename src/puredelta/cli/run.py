@@ -1,4 +1,4 @@
-"""The run of a command line: it is read, its command is imported, errors become exit codes."""
+"""The run of a command line, from its arguments to its exit code."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PROGRAM = "puredelta"
 
 
 def read_command_line(arguments: Sequence[str]) -> Invocation | int:
-    """Read arguments; the exit code of a line that asks for help, or that is wrong and said so."""
+    """Parse arguments; return the exit code for help, or for a wrong line after its message."""
     try:
         read: Invocation | int | None = COMMAND_LINE.main(
             list(arguments), prog_name=_PROGRAM, standalone_mode=False
@@ -38,22 +38,22 @@ def read_command_line(arguments: Sequence[str]) -> Invocation | int:
 
 
 def run_command_line(arguments: Sequence[str]) -> int:
-    """Read arguments, run a command and return its exit code."""
+    """Parse arguments, run a command and return its exit code."""
     read = read_command_line(arguments)
     return run_command(read) if isinstance(read, Invocation) else read
 
 
 def run_command(invocation: Invocation) -> int:
-    """Run the function of a command; its exit code is returned.
+    """Run the function of a command, and return its exit code.
 
-    Commands are imported here, by name: those of a session import pyspark, which takes longer
-    than reading a log does.
+    Commands are imported here, by name: those with a session import pyspark, which takes longer
+    than reading a log.
     """
     try:
         module = importlib.import_module(invocation.module)
         run: Callable[..., int | None] = getattr(module, invocation.name)
         return run(invocation.context, **invocation.values) or ExitCode.DONE
-    except BrokenPipeError:  # the reader of a pipe has seen enough
+    except BrokenPipeError:  # the reader of the pipe has closed it
         sys.stderr.close()
         return ExitCode.DONE
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - a command line ends here

@@ -31,18 +31,18 @@ _QUIET = {
     "spark.log.level": "ERROR",
 }
 _LINE_S = 0.1
-"""Between two texts of the line of progress."""
+"""Interval between two texts of the progress line."""
 _PY4J_MODULES = frozenset({"java_gateway", "clientserver"})
-"""Py4J logs by the root logger; the names of its modules tell."""
+"""Py4J logs to the root logger; the names of its modules identify it."""
 _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*){0,2}")
 
 
 @contextmanager
 def spark_session(context: Context, title: str) -> Iterator[SparkSession]:
-    """Start a session for one command and stop it afterwards; progress goes to stderr.
+    """Start a session for one command and stop it afterwards; progress is printed to stderr.
 
-    Workers run this Python unless PYSPARK_PYTHON names another. Ctrl-C ends a statement as any
-    other failure of it does: files that it wrote are removed again.
+    Workers run this Python unless PYSPARK_PYTHON names another. Ctrl-C ends a statement like any
+    other failure: its written files are removed.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if not context.verbose:
@@ -74,10 +74,10 @@ def _progress_line(
     """Show the progress of a command until its answer is printed, if stderr is a terminal.
 
     It is the only line: those of statements are switched off. It counts the tasks of the session
-    that is put into the list; stages that statements have ended stay as lines above it.
+    in the list; the ended stages of statements stay as lines above it.
 
     Raises:
-        InvalidRequestError: ``spark.puredelta.progress`` is none of its values.
+        InvalidRequestError: ``spark.puredelta.progress`` has an unknown value.
     """
     sessions: list[SparkSession] = []
     line = ProgressLine(
@@ -105,7 +105,7 @@ def _progress_line(
 
 
 class _EndedStages(logging.Handler):
-    """Leaves a line for each stage of a statement that has ended."""
+    """Log handler that leaves a line for each ended stage of a statement."""
 
     def __init__(self, line: ProgressLine) -> None:
         super().__init__(logging.DEBUG)
@@ -117,7 +117,7 @@ class _EndedStages(logging.Handler):
 
 
 def _log_without_py4j() -> None:
-    """Warnings go to stderr, but not the traceback that Py4J logs for every interrupted call."""
+    """Send warnings to stderr, without the traceback that Py4J logs for every interrupted call."""
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
     for handler in logging.getLogger().handlers:
         handler.addFilter(lambda record: record.module not in _PY4J_MODULES)
@@ -153,7 +153,7 @@ def format_name(text: str, source: str) -> str:
     'parquet.`/data/a`'
     """
     if "`" in text:
-        return text  # as SQL has it already
+        return text  # already in SQL form
     if _NAME.fullmatch(text) and not Path(text).exists():
         return quote_name(text.split("."))
     place = text if has_scheme(text) else str(Path(text).absolute())

@@ -96,7 +96,7 @@ def merge(context: Context, *, table: str, source: str | None, keys: str | None)
 def convert(
     context: Context, *, source: str, partitions: str | None, dry_run: bool, statistics: bool
 ) -> None:
-    """Convert, or say what a conversion would do."""
+    """Convert, or print a preview of the conversion."""
     with spark_session(context, f"convert {source}") as spark:
         text = f"CONVERT TO DELTA {format_name(source, 'parquet')}"
         text += "" if statistics else " NO STATISTICS"
@@ -125,12 +125,12 @@ def optimize(
 
 
 def _plain(metrics: dict[str, object]) -> dict[str, object]:
-    """Leave out what is NULL or empty."""
+    """Leave out NULL and empty values."""
     return {name: value for name, value in metrics.items() if value not in (None, {}, [])}
 
 
 def vacuum(context: Context, *, table: str, retain: float | None, delete: bool) -> None:
-    """List what is not needed; delete it only where that is asked for."""
+    """List unneeded files; delete them only if requested."""
     with spark_session(context, f"vacuum {table}") as spark:
         log = table_log(spark, table)
         outcome = run_vacuum(spark, log, retention_hours=retain, dry_run=not delete)
@@ -158,7 +158,7 @@ def vacuum(context: Context, *, table: str, retain: float | None, delete: bool) 
 def restore(
     context: Context, *, table: str, version: int | None, timestamp: str | None, apply: bool
 ) -> None:
-    """Say what a RESTORE would change; change it only where that is asked for."""
+    """Print the changes of a RESTORE; make them only if requested."""
     if (version is None) == (timestamp is None):
         raise InvalidRequestError(
             "Give either --version or --timestamp.", code=ErrorCode.ONE_OF_IN_TIME_TRAVEL

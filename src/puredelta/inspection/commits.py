@@ -1,4 +1,4 @@
-"""What each commit did, from the actions of its file: rows and bytes, changed and rewritten."""
+"""Commits in numbers, from the actions of each file: rows and bytes, changed and rewritten."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _INSERTED = ("numTargetRowsInserted", "numOutputRows")
 _UPDATED = ("numTargetRowsUpdated", "numUpdatedRows")
 _DELETED = ("numTargetRowsDeleted", "numDeletedRows")
 _OF_UPDATES = frozenset({"UPDATE", "DELETE", "MERGE", "OPTIMIZE", "REORG", "RESTORE"})
-"""Operations whose ``numOutputRows``, if they have it, are no insertions alone."""
+"""Operations whose ``numOutputRows``, if they have it, counts more than insertions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitFacts:
-    """One commit in numbers; None where the log does not say."""
+    """One commit in numbers; None where the log lacks one."""
 
     version: int
     timestamp_ms: int
@@ -47,13 +47,13 @@ class CommitFacts:
     added_bytes: int
     removed_bytes: int
     rows_added: int | None
-    """In the added files: new ones and copied ones."""
+    """Rows in the added files, new and copied ones."""
     rows_removed: int | None
     rows_inserted: int
     rows_updated: int
     rows_deleted: int
     changes_data: bool
-    """False for what only moves rows, such as OPTIMIZE."""
+    """False for a commit that only moves rows, such as OPTIMIZE."""
     changes_schema: bool
     changes_protocol: bool
 
@@ -64,7 +64,7 @@ class CommitFacts:
 
     @property
     def changed_bytes(self) -> int:
-        """About how many of the written bytes hold rows that are new: by their share of rows."""
+        """Estimated bytes of new rows among the written bytes, by their share of rows."""
         if not self.changes_data or not self.rows_added:
             return 0
         new = min(self.rows_inserted + self.rows_updated, self.rows_added)
@@ -72,9 +72,9 @@ class CommitFacts:
 
 
 def newest_commits(log: TableLog, snapshot: Snapshot, *, limit: int) -> Sequence[CommitFacts]:
-    """Return what the newest commits did whose files still exist, oldest first.
+    """Return the newest commits in numbers, oldest first, as far as their files exist.
 
-    A commit that cannot be read is left out: `table_findings` names it.
+    An unreadable commit is left out: `table_findings` reports it.
     """
     listing = list_log(log.store)
     versions = sorted(v for v in listing.commits if v <= snapshot.version)[-limit:]
@@ -95,7 +95,7 @@ def newest_commits(log: TableLog, snapshot: Snapshot, *, limit: int) -> Sequence
 def commit_facts(
     version: int, file_ms: int, actions: Sequence[Action], *, timestamped: bool = False
 ) -> CommitFacts:
-    """Return one commit in numbers; ``file_ms`` counts unless it has a timestamp of its own."""
+    """Return one commit in numbers; ``file_ms`` counts unless it has its own timestamp."""
     info = next((a for a in actions if isinstance(a, CommitInfo)), None) or CommitInfo()
     adds = [a for a in actions if isinstance(a, Add)]
     removes = [a for a in actions if isinstance(a, Remove)]
@@ -127,7 +127,7 @@ def commit_facts(
 
 
 def diff_lines(older: Snapshot, newer: Snapshot) -> Iterator[tuple[str, str, str]]:
-    """Yield what differs between two versions besides files: what it is, before and after."""
+    """Yield differences between two versions besides files: subject, before and after."""
     before = {f.name: f for f in older.config.schema.fields}
     after = {f.name: f for f in newer.config.schema.fields}
     for name in (*before, *(n for n in after if n not in before)):

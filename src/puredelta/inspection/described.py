@@ -110,7 +110,7 @@ def file_rows(snapshot: Snapshot, *, limit: int | None = None) -> Iterator[Row]:
 
 
 def _counts(metrics: Mapping[str, str] | None) -> dict[str, int | str]:
-    """Return metrics as numbers where they are."""
+    """Return numeric metrics as numbers."""
     found: dict[str, int | str] = {}
     for name, value in (metrics or {}).items():
         text = str(value)
@@ -124,7 +124,7 @@ _BATCH_ROWS_MAX = 4_096
 def first_rows(snapshot: Snapshot, limit: int) -> pa.Table:
     """Return at most ``limit`` rows of a version, in the order of its files.
 
-    Rows that deletion vectors delete are left out, columns have their names and types of now.
+    Deleted rows are left out; columns have their present names and types.
     """
     config = snapshot.config
     wanted = arrow_schema(config.schema)

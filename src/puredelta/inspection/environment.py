@@ -1,4 +1,4 @@
-"""The state of this machine for PySpark with Delta tables, and the reach of a location."""
+"""Checks of this machine for PySpark with Delta tables, and of the access to a location."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 
 
 def environment_findings(environ: Mapping[str, str] | None = None) -> Iterator[Finding]:
-    """Check Python, PySpark, Java, the workers' Python and what is left of delta-spark.
+    """Check Python, PySpark, Java, the workers' Python and remains of delta-spark.
 
     ``environ`` are the environment variables, by default those of this process.
     """
@@ -118,7 +118,7 @@ def _libraries() -> Iterator[Finding]:
 
 
 def workers_finding(environ: Mapping[str, str]) -> Finding:
-    """Check the Python that Spark's workers of a local session start, by starting it."""
+    """Check the Python of Spark's workers in a local session, by starting it."""
     chosen = environ.get("PYSPARK_PYTHON")
     python = shutil.which(chosen or "python3", path=environ.get("PATH"))
     name = f"PYSPARK_PYTHON={chosen}" if chosen else "python3 on the PATH (no PYSPARK_PYTHON)"
@@ -155,7 +155,7 @@ def workers_finding(environ: Mapping[str, str]) -> Finding:
 
 
 def delta_spark_findings(environ: Mapping[str, str]) -> Iterator[Finding]:
-    """Say what is left of delta-spark: its package, its JARs, and settings that name it."""
+    """Report remains of delta-spark: its package, its JARs, and settings that name it."""
     package = installed("delta-spark")
     if package is not None:
         yield Finding(
@@ -256,9 +256,9 @@ def _output(command: list[str], *, merged: bool = True) -> str | None:
 
 
 def location_findings(log: TableLog) -> Iterator[Finding]:
-    """Say whether the log at a location can be listed, and on a disk whether it can be written.
+    """Report whether the log at a location can be listed and, on a disk, written.
 
-    Nothing is written, so what an object store allows to write is not known.
+    Nothing is written, so write access to an object store is not checked.
     """
     try:
         next(iter(log.store.list_from(LOG_DIRECTORY)), None)

@@ -1,4 +1,4 @@
-"""What a check found: how bad it is, what it means, and what to do."""
+"""Findings of checks: severity, meaning and next step."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from enum import Enum
 
 
 class Severity(Enum):
-    """How bad a finding is."""
+    """Severity of a finding."""
 
     OK = "ok"
-    """Looked at, and in order."""
+    """Checked, and in order."""
     INFO = "info"
-    """Worth knowing; nothing has to be done."""
+    """Information without a next step."""
     WARNING = "warning"
     """Works, but costs time or money, or will fail one day."""
     ERROR = "error"
@@ -22,15 +22,15 @@ class Severity(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     check: str
-    """A short name that stays the same, such as ``small-files``."""
+    """A short, stable name, such as ``small-files``."""
     severity: Severity
     message: str
-    """What was found, in one or two sentences."""
+    """The result, in one or two sentences."""
     mend: str | None = None
-    """What to do: a statement, a command or a setting; None where nothing has to be done."""
+    """The next step: a statement, a command or a setting; None if there is none."""
 
     def as_json(self) -> dict[str, str | None]:
         """Return the finding as values of JSON."""
@@ -43,7 +43,7 @@ class Finding:
 
 
 def worst(findings: Iterable[Finding]) -> Severity:
-    """Return how bad the worst finding is; ``OK`` if there is none.
+    """Return the severity of the worst finding; ``OK`` if there is none.
 
     >>> worst([]).value
     'ok'

@@ -1,4 +1,4 @@
-"""Calls in a script for delta-spark that mean something else here, found without running it."""
+"""Migration checks of a script for delta-spark: calls with another meaning, found by parsing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from puredelta.quantities import counted
 
 
 class Where(Enum):
-    """What a rule's text is looked for in."""
+    """The part of a script that a rule searches."""
 
     IMPORT = "the name of an imported module"
     CALL = "the name of a called function or method"
@@ -24,7 +24,7 @@ class Where(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MigrationRule:
-    """One thing to look for."""
+    """One rule of the search."""
 
     name: str
     where: Where
@@ -144,11 +144,11 @@ RULES = (
         mend="Remove it; docs/configuration.md lists what is read",
     ),
 )
-"""In the order in which a person would mend them."""
+"""In the order in which a person would fix them."""
 
 
 def script_findings(script: Path) -> Iterator[Finding]:
-    """Yield what in a script needs a look, in the order of its lines.
+    """Yield the findings in a script, in the order of its lines.
 
     Raises:
         InvalidRequestError: it is no Python that this Python can parse.
@@ -194,7 +194,7 @@ def _matches(tree: ast.Module) -> Iterator[tuple[int, MigrationRule]]:
 
 
 def _subject(node: ast.AST) -> tuple[Where | None, tuple[str, ...]]:
-    """Return what of a node rules may name."""
+    """Return the part of a node that rules may name."""
     match node:
         case ast.Import(names=names):
             return Where.IMPORT, tuple(alias.name for alias in names)

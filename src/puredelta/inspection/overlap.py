@@ -1,7 +1,7 @@
-"""How well the files of a table are ordered: how many of them a query for one value reads.
+"""Overlap of a table's files: the number of files that a query for one value reads.
 
-A column's *depth* is how many files may hold one value, on average over the bounds of all files.
-1 means that every value is in one file; the number of files means that nothing can be skipped.
+A column's *depth* is the number of files that may hold one value, on average over the bounds of all
+files. 1 means that every value is in one file; the number of files means that none can be skipped.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from puredelta.protocol.table.stats import indexed_columns
 from puredelta.protocol.values.predicates import Ref, Side
 
 FILES_MAX = 200_000
-"""Of more files only so many are looked at."""
+"""Limit of examined files in a table with more."""
 COLUMNS_MAX = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnDepth:
-    """How the files of one column overlap."""
+    """The overlap of files in one column."""
 
     column: str
     """Dotted, logical names."""
     is_partition: bool
     num_files: int
     num_without_bounds: int
-    """Files that say nothing of the column: no query can skip them."""
+    """Files without bounds of the column: no query can skip them."""
     average: float
     """Files that may hold one value; 0 for a table without files."""
     deepest: int
 
     @property
     def skipped_share(self) -> float:
-        """Which share of the files a query for one value skips, 0 to 1."""
+        """The share of files that a query for one value skips, 0 to 1."""
         return 1 - self.average / self.num_files if self.num_files else 0.0
 
 
@@ -84,7 +84,7 @@ def _depths(
 def _overlap(
     low: pa.Array, high: pa.Array, with_value: pa.Array
 ) -> tuple[int, npt.NDArray[np.int64]]:
-    """Return how many files have no bounds, and how many others hold each bound of the others."""
+    """Return the number of files without bounds, and of overlapping files for each bound."""
     known = pc.and_(pc.is_valid(low), pc.is_valid(high))
     usable = pc.and_(with_value, known)
     unknown = pc.sum(pc.and_(with_value, pc.invert(known))).as_py() or 0

@@ -24,10 +24,10 @@ from puredelta.quantities import counted, size_text
 from puredelta.version import __version__
 
 WIDTH, HEIGHT, BOTTOM = 800, 200, 180
-"""Of a chart, in units of its own; columns stand on ``BOTTOM``."""
+"""Size of a chart, in its own units; columns stand on ``BOTTOM``."""
 _GAP = 0.15
 _LEAST = 1.5
-"""The height of what is not 0, at least."""
+"""The minimum height of a value that is not 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """What a chart shows of one commit."""
+    """The chart's column of one commit."""
 
     title: str
     parts: tuple[Part, ...]
@@ -55,7 +55,7 @@ class Chart:
 
     columns: tuple[Column, ...]
     top: str
-    """The value that the full height stands for."""
+    """The value of the full height."""
     first: str
     last: str
 
@@ -141,7 +141,7 @@ _LAST_BUCKET = "over 1 GiB"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeBucket:
-    """How many files have a size within some limits."""
+    """The number of files in a range of sizes."""
 
     label: str
     num_files: int
@@ -150,31 +150,31 @@ class SizeBucket:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportFacts:
-    """Everything that the page says."""
+    """All facts of the page."""
 
     detail: Row
     commits: Sequence[CommitFacts]
     """Oldest first."""
     num_commits: int
-    """In all: the newest version and one."""
+    """Total number: the newest version plus one."""
     buckets: Sequence[SizeBucket]
     depths: Sequence[ColumnDepth]
     clustered_by: frozenset[str]
     findings: Sequence[Finding]
     sentences: Sequence[str]
-    """The table in words."""
+    """Sentences about the table."""
     made: str
 
     @property
     def warnings(self) -> Sequence[Finding]:
-        """What somebody should do something about, the worst first."""
+        """The findings with a next step, the worst first."""
         order = [Severity.ERROR, Severity.WARNING]
         wanted = [f for f in self.findings if f.severity in order]
         return sorted(wanted, key=lambda f: order.index(f.severity))
 
 
 def report_facts(log: TableLog, *, commits: int, clock: Clock = wall_clock) -> ReportFacts:
-    """Read a table for its report: the newest version, some commits, and a listing of the root."""
+    """Read the facts about a table: the newest version, some commits, and a listing of the root."""
     snapshot = log.snapshot()
     detail = detail_row(snapshot)
     found = newest_commits(log, snapshot, limit=commits)
@@ -206,7 +206,7 @@ def size_buckets(snapshot: Snapshot) -> tuple[SizeBucket, ...]:
 
 
 def _sentences(snapshot: Snapshot, detail: Row) -> list[str]:
-    """Say what protocol and properties mean, in words."""
+    """Return sentences about the meaning of protocol and properties."""
     properties, config = snapshot.config.properties, snapshot.config
     reader, writer = detail["minReaderVersion"], detail["minWriterVersion"]
     said = [f"Readers need protocol version {reader}, writers version {writer}."]
@@ -241,7 +241,7 @@ def _span(seconds: float) -> str:
 
 
 _UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-"""Characters that show nothing, or that turn the text after them around."""
+"""Characters that are invisible, or that reverse the text after them."""
 
 
 def report_page(log: TableLog, *, commits: int = 200, clock: Clock = wall_clock) -> str:
@@ -253,7 +253,7 @@ def report_page(log: TableLog, *, commits: int = 200, clock: Clock = wall_clock)
 
 
 def render(facts: ReportFacts) -> str:
-    """Return the page of some facts."""
+    """Return the page with these facts."""
     written = sum(c.added_bytes for c in facts.commits)
     changed = sum(min(c.changed_bytes, c.added_bytes) for c in facts.commits)
     location = str(facts.detail["location"])
@@ -273,7 +273,7 @@ def render(facts: ReportFacts) -> str:
 
 
 def _visible(value: object) -> str:
-    """Return a text with what cannot be seen written out."""
+    """Return a text with invisible characters spelled out."""
     text = "" if value is None else str(value)
     return _UNSEEN.sub(lambda match: repr(match[0])[1:-1], text)
 

@@ -22,7 +22,7 @@ from puredelta.quantities import counted, in_milliseconds, size_text
 from puredelta.store.base import Store, StoredFile
 
 SMALL_BYTES = 16 << 20
-"""A file below this costs about as much to open as to read."""
+"""A file below this size costs about as much to open as to read."""
 _SMALL_MIN = 20
 _SMALL_SHARE = 0.5
 _NAMED_MAX = 5
@@ -31,7 +31,7 @@ _FOREVER_MS = 1 << 62
 
 
 def storage_findings(snapshot: Snapshot, store: Store, *, now_ms: int) -> Iterator[Finding]:
-    """Compare the files that the log names with those that are there; the root is listed once."""
+    """Compare the files in the log with those in the storage; the root is listed once."""
     is_wanted = visible_to_vacuum(snapshot.config.physical_partition_columns)
     entries = list(store.inventory("", is_wanted=is_wanted))
     present = {folded_path(e.path) for e in entries if isinstance(e, StoredFile)}
@@ -59,7 +59,7 @@ def storage_findings(snapshot: Snapshot, store: Store, *, now_ms: int) -> Iterat
 
 
 def _missing(snapshot: Snapshot, store: Store, present: Collection[str]) -> Finding:
-    """Say which active files are not there; those below the root only."""
+    """Report active files that are missing; only those below the root."""
     active = referenced_files(snapshot, removed_since_ms=_FOREVER_MS)
     unseen = sorted(path for path in active if folded_path(path) not in present)
     missing = [p for p in unseen[:_LOOKED_FOR_MAX] if not store.exists(p)]
@@ -82,7 +82,7 @@ def _missing(snapshot: Snapshot, store: Store, present: Collection[str]) -> Find
 
 
 def size_findings(snapshot: Snapshot) -> Iterator[Finding]:
-    """Say whether there are many small files."""
+    """Report whether there are many small files."""
     files = snapshot.files
     if not len(files):
         yield Finding(check="small-files", severity=Severity.OK, message="The table is empty.")
@@ -94,7 +94,7 @@ def size_findings(snapshot: Snapshot) -> Iterator[Finding]:
         f"{small:,} of {counted(len(files), 'file')} are smaller than {size_text(SMALL_BYTES)}; "
         f"the average is {size_text(average)}."
     )
-    # One small file a partition is as good as it gets.
+    # One small file per partition is the minimum.
     if small >= max(_SMALL_MIN, _SMALL_SHARE * len(files)) and small > 2 * partitions:
         yield Finding(
             check="small-files",
@@ -107,7 +107,7 @@ def size_findings(snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def statistics_findings(snapshot: Snapshot) -> Iterator[Finding]:
-    """Say how many files lack row counts or bounds, so that queries cannot skip them."""
+    """Report the number of files without row counts or bounds, which queries cannot skip."""
     files = snapshot.files
     if not len(files):
         return
@@ -129,7 +129,7 @@ def statistics_findings(snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def vector_findings(snapshot: Snapshot) -> Iterator[Finding]:
-    """Say how many rows are marked as deleted and still stored."""
+    """Report the number of rows that are marked as deleted and still stored."""
     deleted = pc.sum(snapshot.files.deleted_counts()).as_py() or 0
     rows = snapshot.files.num_records()
     if deleted and rows is not None and deleted > rows:
@@ -148,12 +148,12 @@ def _named(paths: list[str]) -> str:
 
 
 _COMMITS_WITHOUT_CHECKPOINT = 10
-"""Times ``delta.checkpointInterval``: then reading the log costs more than it should."""
+"""Multiple of ``delta.checkpointInterval`` from which reading the log is too expensive."""
 _DAY_MS = 86_400_000
 
 
 def listing_findings(listing: LogListing, root_uri: str) -> Iterator[Finding]:
-    """Say whether the files of the log are complete."""
+    """Report whether the files of the log are complete."""
     latest = listing.latest_version
     if latest is None:
         return
@@ -190,7 +190,7 @@ def listing_findings(listing: LogListing, root_uri: str) -> Iterator[Finding]:
 
 
 def _empty_commits(listing: LogListing) -> Iterator[Finding]:
-    """Name commits without a byte: readers take them for commits that change nothing."""
+    """Report empty commit files: readers take them for commits without changes."""
     empty = sorted(version for version, file in listing.commits.items() if not file.size_bytes)
     if empty:
         more = f" and {len(empty) - 1} more" if len(empty) > 1 else ""
@@ -206,7 +206,7 @@ def _empty_commits(listing: LogListing) -> Iterator[Finding]:
 
 
 def unreadable(error: DeltaError) -> Finding:
-    """Say why the newest version cannot be read."""
+    """Report why the newest version cannot be read."""
     is_feature = isinstance(error, UnsupportedError)
     return Finding(
         check="features" if is_feature else "log",
@@ -220,7 +220,7 @@ def unreadable(error: DeltaError) -> Finding:
 
 
 def feature_findings(snapshot: Snapshot) -> Iterator[Finding]:
-    """Say what this library can do with the table, and why not the rest."""
+    """Report the supported operations on the table, and the reasons against all others."""
     wanted = (Capability.APPEND, Capability.MERGE, Capability.ADMINISTER)
     refused = next(filter(None, (_refusal(snapshot, capability) for capability in wanted)), None)
     if refused is not None:
@@ -242,7 +242,7 @@ def feature_findings(snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def _refusal(snapshot: Snapshot, capability: Capability) -> str | None:
-    """Return why this library cannot do something with a table, None if it can."""
+    """Return the reason why this library cannot access a table, None if it can."""
     try:
         snapshot.config.require(capability)
     except DeltaError as error:
@@ -253,7 +253,7 @@ def _refusal(snapshot: Snapshot, capability: Capability) -> str | None:
 def checkpoint_findings(
     snapshot: Snapshot, listing: LogListing, *, now_ms: int
 ) -> Iterator[Finding]:
-    """Say how far the newest checkpoint is behind."""
+    """Report the number of commits since the newest checkpoint."""
     interval = snapshot.config.properties.checkpoint_interval
     checkpoint = listing.newest_checkpoint(snapshot.version)
     behind = snapshot.version - (-1 if checkpoint is None else checkpoint.version)
@@ -310,7 +310,7 @@ def table_findings(
 
 
 def state_findings(snapshot: Snapshot) -> Iterator[Finding]:
-    """Check what the newest version says of its own files; nothing is listed."""
+    """Check the newest version's own files; nothing is listed."""
     yield from size_findings(snapshot)
     yield from statistics_findings(snapshot)
     yield from vector_findings(snapshot)
@@ -318,7 +318,7 @@ def state_findings(snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def clustering_findings(snapshot: Snapshot, depths: tuple[ColumnDepth, ...]) -> Iterator[Finding]:
-    """Say whether the columns that should order the files do."""
+    """Report whether the files are ordered by the columns that should order them."""
     wanted = {".".join(p) for p in clustering_columns(snapshot.config, snapshot.domain_metadata)}
     for depth in depths:
         if depth.column not in wanted or depth.num_files < _FILES_MIN:

@@ -1,1 +1,1 @@
-"""SQL text: the statements that concern Delta tables, parsed and executed."""
+"""SQL statements on Delta tables, parsed and executed."""

@@ -1,1 +1,1 @@
-"""From a statement to the command that executes it."""
+"""Execution of statements by commands."""

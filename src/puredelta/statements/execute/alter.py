@@ -1,4 +1,4 @@
-"""ALTER TABLE, SHOW and DESCRIBE, executed."""
+"""Execution of ALTER TABLE, SHOW and DESCRIBE."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ from puredelta.statements.text.table_name import QuotedPath, TableName
 def alter(spark: SparkSession, statement: AlterStatement, *, text: str) -> DataFrame | None:
     """Execute a change of a Delta table; None for any other table, and where Spark does the rest.
 
-    Spark's parser judges the clauses it knows, so what is wrong with them is its own error.
+    Spark's parser checks the clauses it knows, so their errors are Spark's own.
     """
     table, change = resolve_name(spark, statement.table), statement.change
     location = find_location(spark, table)
@@ -98,7 +98,7 @@ def alter(spark: SparkSession, statement: AlterStatement, *, text: str) -> DataF
         require_parsable(spark, text)
     if isinstance(change, SetLocation):
         _require_location(spark, table, location, change.location)
-        return None  # the catalog's entry is Spark's to change
+        return None  # Spark changes the catalog entry itself
     log = require_table(spark, location, table)
     entry = None if table.path is not None else entry_name(spark, table.parts)
     _apply(spark, log, change)

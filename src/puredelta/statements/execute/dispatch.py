@@ -1,8 +1,8 @@
 """``spark.sql`` for Delta tables: dispatch of statements and scripts.
 
-Spark interprets the script (`puredelta.spark.jvm.stored_text`). Statements that change or make
-tables are executed here, as if they stood alone; queries and conditions see the newest version
-of each table that they name.
+Spark interprets a script (`puredelta.spark.jvm.stored_text`). Its statements that change or create
+tables are executed here, one by one; queries and conditions see the newest version of each table
+that they name.
 """
 
 from __future__ import annotations
@@ -89,12 +89,12 @@ def execute(  # noqa: C901, PLR0911, PLR0912 - one case for each statement
 ) -> DataFrame | None:
     """Execute a statement and return its result; None if it concerns no Delta table.
 
-    ``text`` is what `statement` was read from, for what only Spark's parser can read.
+    ``text`` is the source of `statement`, for the parts that only Spark's parser can read.
 
     Raises:
-        pyspark.errors.ParseException: the text is wrong; says where.
+        pyspark.errors.ParseException: the text is wrong; the message has the position.
         TableNotFoundError: there is no Delta table.
-        DeltaError: what the commands raise.
+        DeltaError: an error of the command.
     """
     match statement:
         case MergeStatement() | UpdateStatement() | DeleteStatement():
@@ -145,7 +145,7 @@ def execute(  # noqa: C901, PLR0911, PLR0912 - one case for each statement
 
 
 def _concerns_delta(spark: SparkSession, statement: Rejected) -> bool:
-    """Tell whether Spark cannot know what is wrong: a Delta table, or a statement of Delta's."""
+    """Tell whether Spark cannot judge the text: it names a Delta table, or is Delta's statement."""
     if statement.table is None:
         return not statement.known_to_spark
     return find_location(spark, resolve_name(spark, statement.table)) is not None
@@ -155,7 +155,7 @@ _MAY_BEGIN = re.compile(r"\bBEGIN\b", re.IGNORECASE)
 
 
 def is_script(text: str) -> bool:
-    """Tell whether a text is a script: ``[label:] BEGIN ...``, with something behind it.
+    """Tell whether a text is a script: ``[label:] BEGIN ...``, with more text after it.
 
     >>> is_script("BEGIN SELECT 1; END"), is_script("SELECT 'begin'")
     (True, False)
@@ -169,7 +169,7 @@ def is_script(text: str) -> bool:
 
 
 def find_script(spark: SparkSession, text: str) -> Script | None:
-    """Return a script that has statements for us, or names tables of the catalog."""
+    """Return a script with statements on Delta tables, or with tables of the catalog."""
     if not is_script(text):
         return None
     if is_connect(spark):
@@ -178,7 +178,7 @@ def find_script(spark: SparkSession, text: str) -> Script | None:
     try:
         script = Script(spark, text)
     except ParseException:
-        return None  # Spark will say so itself
+        return None  # Spark raises the error itself
     if not script.is_script:
         return None
     names_tables = bool(find_relations(spark, script.relation_names()).tables)
@@ -195,15 +195,15 @@ def _require_no_path(text: str) -> None:
 
 
 def _is_ours(spark: SparkSession, text: str) -> bool:
-    """Tell a statement that may write a Delta table, or whose text is computed.
+    """Tell whether a statement may write a Delta table, or has a computed text.
 
-    What is inserted into a table that is not there yet may be one of ours, too.
+    An INSERT into a missing table counts, since an earlier statement may create a Delta table.
     """
     match parse(text):
         case None:
             return read_immediate(text) is not None
         case ShowColumns() | ShowCreate() | ShowPartitions() | ShowProperties() | DescribeTable():
-            return False  # Spark answers; the rows of ours would be lost
+            return False  # Spark answers; rows returned here would be lost
         case ViewStatement():
             return may_need_names(text)
         case SparkParsedStatement() as statement if not statement.defines:
@@ -224,7 +224,7 @@ def run_script(spark: SparkSession, script: Script, run: Callable[[str], object]
 
         def execute(text: str) -> None:
             run(text)
-            pinned.enter_context(cached_relations(spark, names))  # what is newest now
+            pinned.enter_context(cached_relations(spark, names))  # the newest versions now
 
         return script.run(partial(_is_ours, spark), execute)
 
@@ -238,8 +238,8 @@ def run_sql(
 ) -> DataFrame:
     """Execute statement text and return its result, as ``spark.sql`` does.
 
-    Ours are the statements of `run_ours`. Every other text goes to ``spark.sql`` untouched,
-    with its arguments.
+    Statements of `run_ours` are executed here. Every other text is passed to ``spark.sql``
+    unchanged, with its arguments.
 
     Args:
         spark: the session.
@@ -300,15 +300,15 @@ def run_ours(
 
 
 def _targets(statement: RowStatement | SparkParsedStatement) -> list[tuple[str, ...]]:
-    """Return the names of the tables that a statement changes, as far as they are not computed."""
+    """Return the names of the tables that a statement changes, except computed names."""
     targets = [statement.target] if isinstance(statement, RowStatement) else statement.targets
     return [at.name.parts for at in targets if isinstance(at.name, TableName)]
 
 
 def _run_immediate(spark: SparkSession, statement: Immediate) -> DataFrame | None:
-    """Compute the text of a statement and its values, and execute it; None if Spark is to say no.
+    """Compute the text of a statement and its values, and execute it; None if Spark must refuse it.
 
-    Spark would execute it without us.
+    Otherwise Spark would execute the statement itself.
     """
     columns = [f"string({statement.text})", *(f"({value})" for value in statement.values)]
     [row] = spark.sql("SELECT " + ", ".join(columns)).collect()
@@ -322,7 +322,7 @@ def _run_immediate(spark: SparkSession, statement: Immediate) -> DataFrame | Non
 
 
 def _may_be_ours(spark: SparkSession, statement: ReadStatement, text: str) -> bool:
-    """Tell early of statements that Spark has many of, so that Spark gets them as they are."""
+    """Tell early whether a frequent statement of Spark may concern a Delta table."""
     match statement:
         case SparkParsedStatement():
             return concerns_delta(spark, statement, text)
@@ -339,10 +339,10 @@ def run_query(
     args: Arguments | None = None,
     fields: Mapping[str, Any] | None = None,
 ) -> DataFrame | None:
-    """Let Spark execute a query with our tables as ``{name}`` fields of it; None without any.
+    """Let Spark execute a query with Delta tables as its ``{name}`` fields; None without any.
 
-    So do the views of the catalog that show what Spark does not know. Not as views of ours: over
-    Connect Spark resolves the text only when it runs, when they are gone.
+    Views of the catalog that Spark cannot resolve become fields, too. Temporary views would not do:
+    over Connect Spark resolves the text only when it runs, after they are dropped.
     """
     frames = TemplateFields()
     filled = with_values(spark, text, args=args, fields=fields, names=frames)

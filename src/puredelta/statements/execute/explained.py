@@ -82,7 +82,7 @@ Answer = TypeVar("Answer")
 def explain(
     spark: SparkSession, statement: ExplainStatement, views: TemporaryViews
 ) -> DataFrame | None:
-    """Return one row, whose column ``plan`` says what a statement will do; nothing is executed.
+    """Return one row, whose column ``plan`` has the plan of a statement; nothing is executed.
 
     None if the statement concerns no Delta table.
     """
@@ -106,7 +106,7 @@ def _source_plan(prepared: PreparedChange) -> str:
 
 
 def refusal(spark: SparkSession, statement: Rejected, text: str) -> DeltaError:
-    """Return what is wrong with a text."""
+    """Return the error of a text."""
     if statement.known_to_spark:
         require_parsable(spark, text)
     return statement.error
@@ -120,7 +120,7 @@ def explain_text(
     args: Arguments | None = None,
     fields: Mapping[str, Any] | None = None,
 ) -> Report:
-    """Return what a statement will do; ``mode`` is ``plan`` or ``source``."""
+    """Return the plan of a statement; ``mode`` is ``plan`` or ``source``."""
 
     def explain_prepared(prepared: Prepared[object]) -> Report:
         if isinstance(prepared, PreparedChange):
@@ -137,7 +137,7 @@ def dry_run_text(
     args: Arguments | None = None,
     fields: Mapping[str, Any] | None = None,
 ) -> Report:
-    """Return what a statement would do, with the counts of its execution; changes nothing."""
+    """Return the plan of a statement, with the counts of its execution; changes nothing."""
     return _prepared(spark, text, args, fields, lambda prepared: prepared.dry_run())
 
 

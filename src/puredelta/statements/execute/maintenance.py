@@ -1,4 +1,4 @@
-"""CONVERT, VACUUM, RESTORE, GENERATE, TRUNCATE and DROP, executed."""
+"""Execution of CONVERT, VACUUM, RESTORE, GENERATE, TRUNCATE and DROP."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _PREVIEW = "subject STRING, detail STRING"
 
 
 def convert(spark: SparkSession, statement: ConvertStatement) -> DataFrame:
-    """Execute CONVERT TO DELTA; return nothing, or what a dry run has to say."""
+    """Execute CONVERT TO DELTA; return no rows, or those of a dry run."""
     source = quote_name(statement.source.parts)
     partitions, stats = statement.partition_schema, statement.collect_stats
     if statement.dry_run:
@@ -69,7 +69,7 @@ def vacuum_table(
 def vacuum_scope(
     spark: SparkSession, statement: VacuumStatement, views: TemporaryViews
 ) -> VacuumScope | None:
-    """Return where a statement looks for files; None if it does not say."""
+    """Return the scope of a VACUUM statement; None without a clause for it."""
     if statement.inventory is not None:
         return Inventory(spark.sql(with_views(spark, statement.inventory, views)))
     if statement.lite is None:
@@ -108,7 +108,7 @@ def truncate(spark: SparkSession, statement: TruncateStatement) -> DataFrame | N
 
 
 def drop_path(spark: SparkSession, statement: DropPathStatement) -> DataFrame:
-    """Drop nothing, as delta-spark: a table without a name in the catalog has nothing to lose."""
+    """Drop nothing, as delta-spark: a table without a name in the catalog has no entry."""
     if open_log(spark, statement.path).exists():
         logger.warning(
             "DROP TABLE %s drops nothing: delete the directory of the table.", statement.table

@@ -34,7 +34,7 @@ def change_rows(
 ) -> DataFrame | None:
     """Execute a statement and return its counts; None if its target is no Delta table.
 
-    A temporary view that shows a whole table stands for that table.
+    A temporary view that shows a whole table counts as that table.
     """
     prepared = prepare_change(spark, statement, text=text, views=views)
     return None if prepared is None else prepared.execute()
@@ -45,7 +45,7 @@ def prepare_change(
 ) -> PreparedChange | None:
     """Prepare a statement; None if its target is no Delta table.
 
-    ``views`` have to be there until it was executed or explained.
+    ``views`` must exist until the statement was executed or explained.
     """
     name = resolve_name(spark, statement.target.name)
     view = find_view(spark, name)
@@ -75,7 +75,7 @@ def prepare_change(
 
 
 def _target_rows(spark: SparkSession, log: TableLog, target: Target, name: TableName) -> DataFrame:
-    """Return no rows with the table's columns, under their names in the statement."""
+    """Return an empty frame with the table's columns, under their names in the statement."""
     columns = table_identity(spark, log.snapshot().config.schema)
     if target.alias is None:
         return qualified(columns, name.qualifier)
@@ -87,7 +87,7 @@ def source_rows(
 ) -> DataFrame:
     """Return the source under its alias or name; Spark resolves it, nothing is run.
 
-    Names of common table expressions, views and tables mean what they mean in a query;
+    Names of common table expressions, views and tables are resolved as in a query;
     ``delta.`/path` `` is the newest version of the table there, also inside a query.
     """
     source = statement.source
@@ -114,7 +114,7 @@ def _table_rows(
     rows = views.query(spark, _select(ctes, quoted)) if ctes else views.table(spark, name.parts)
     if source.alias is not None:
         return rows.alias(source.alias)
-    # A Connect client cannot see the name that the server gives the columns.
+    # A Connect client does not know the server's names of the columns.
     return rows.alias(name.parts[-1]) if is_connect(spark) else rows
 
 

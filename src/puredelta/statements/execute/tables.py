@@ -1,4 +1,4 @@
-"""CREATE, REPLACE, CLONE, LIKE and INSERT, executed."""
+"""Execution of CREATE, REPLACE, CLONE, LIKE and INSERT."""
 
 from __future__ import annotations
 
@@ -107,10 +107,10 @@ def _definition(statement: StatedTable) -> TableDefinition:
 
 
 def _options(statement: StatedTable) -> dict[str, str]:
-    """Return the properties that OPTIONS give a table.
+    """Return the table properties from OPTIONS.
 
     As in delta-spark: CREATE TABLE keeps every option twice, AS SELECT and the
-    replacements keep what is a property of Delta.
+    replacements keep only properties of Delta.
     """
     options = statement.options
     if statement.replaces or statement.query is not None:
@@ -148,7 +148,7 @@ def _require_possible_table(statement: StatedTable) -> None:
 
 
 def require_one_location(spark: SparkSession, path: str, location: str | None) -> None:
-    """Require a location that is stated beside a path to be the same place.
+    """Require that a location stated beside a path is the same place.
 
     Raises:
         InvalidRequestError: it is another one (DELTA_AMBIGUOUS_PATHS_IN_CREATE_TABLE).
@@ -164,14 +164,14 @@ def require_one_location(spark: SparkSession, path: str, location: str | None) -
 
 
 def insert(spark: SparkSession, statements: Sequence[InsertInto], *, text: str) -> bool:
-    """Execute one statement, or several over the same rows, each in a commit of its own.
+    """Execute one statement, or several over the same rows, each with a separate commit.
 
-    All of them are checked before the first one is executed. ``text`` is what was parsed; Spark
-    parses it again where ``DEFAULT`` has become values. False if no table is a Delta table.
+    All of them are checked before the first one is executed. ``text`` is the parsed text; Spark
+    parses it again after ``DEFAULT`` was replaced by values. False if no table is a Delta table.
 
     Raises:
         UnsupportedError: a clause that is not implemented, or some tables are no Delta tables.
-        InvalidRequestError, pyspark.errors.AnalysisException: what `plan_insert` raises.
+        InvalidRequestError, pyspark.errors.AnalysisException: an error of `plan_insert`.
     """
     found = {s.name: find_location(spark, TableName(s.name)) for s in statements}
     locations = {name: location for name, location in found.items() if location is not None}
@@ -203,7 +203,7 @@ def insert(spark: SparkSession, statements: Sequence[InsertInto], *, text: str) 
 
 
 def _query_with_defaults(spark: SparkSession, text: str, columns: Sequence[StructField]) -> Any:
-    """Return the plan of the rows where what ``DEFAULT`` means stands in its place."""
+    """Return the plan of the rows with each ``DEFAULT`` replaced by its value."""
     values = [str(column.metadata.get(CURRENT_DEFAULT, "NULL")) for column in columns]
     planned = parse_plan(spark, with_defaults(text, values))
     assert isinstance(planned, InsertInto)  # noqa: S101 - values do not make it another statement
@@ -224,7 +224,7 @@ def _request(statement: InsertInto) -> InsertRequest:
 
 
 def _inserted_rows(spark: SparkSession, query: Any) -> DataFrame:
-    """Return the rows of the query; ``DEFAULT`` may be no part of an expression there."""
+    """Return the rows of the query, where ``DEFAULT`` may not be part of an expression."""
     try:
         return query_rows(spark, query)
     except AnalysisException as error:
@@ -257,7 +257,7 @@ _USING = re.compile(r"\busing\s+`?(\w+)", re.IGNORECASE)
 
 
 def concerns_delta(spark: SparkSession, statement: SparkParsedStatement, text: str) -> bool:
-    """Tell at a glance if a statement may make a Delta table, or insert into one.
+    """Tell from the parsed text whether a statement may make a Delta table, or insert into one.
 
     Raises:
         UnsupportedError: the session is a Spark Connect one.
@@ -267,7 +267,7 @@ def concerns_delta(spark: SparkSession, statement: SparkParsedStatement, text: s
         formats = [named[1].lower() for named in _USING.finditer(text)]
         found = FORMAT in formats if formats else is_delta(spark)
     elif isinstance(name, ComputedName):
-        found = not is_connect(spark)  # what it is called is computed later
+        found = not is_connect(spark)  # the name is computed later
     else:
         found = find_location(spark, name) is not None
     if found and is_connect(spark):
@@ -276,7 +276,7 @@ def concerns_delta(spark: SparkSession, statement: SparkParsedStatement, text: s
 
 
 def not_on_connect(what: str) -> UnsupportedError:
-    """Return the error for what needs the session catalog or Spark's parser at hand."""
+    """Return the error for a statement that needs the session catalog or Spark's parser."""
     return UnsupportedError(
         f"{what} with format delta need a classic session: a Spark Connect client has no access "
         'to the session catalog. Write to a path: df.write.format("delta").save(path), or MERGE.',
@@ -287,7 +287,7 @@ def not_on_connect(what: str) -> UnsupportedError:
 def create_or_insert(
     spark: SparkSession, statement: SparkParsedStatement, *, text: str, views: TemporaryViews
 ) -> DataFrame | None:
-    """Execute a statement; None if it is on no Delta table after all.
+    """Execute a statement; None if it concerns no Delta table.
 
     A query inside may name tables by path.
     """
@@ -312,9 +312,9 @@ def create_or_insert(
 def _with_views(
     spark: SparkSession, statement: SparkParsedStatement, text: str, views: TemporaryViews
 ) -> str:
-    """Return the text with a view for every Delta table at a path but the targets.
+    """Return the text with a view for every Delta table at a path, except the targets.
 
-    A target whose name is computed stands there by its name.
+    A computed target is replaced by its name.
     """
     targets = []
     for target in statement.targets:
@@ -326,7 +326,7 @@ def _with_views(
 
 
 _CONVERTED = frozenset({"parquet", "iceberg"})
-"""Formats of tables that `CONVERT TO DELTA` takes."""
+"""Formats of tables that `CONVERT TO DELTA` converts."""
 
 
 def clone(spark: SparkSession, statement: CloneStatement) -> DataFrame:
@@ -417,9 +417,9 @@ def create_like(spark: SparkSession, statement: LikeStatement, *, text: str) -> 
     """Execute ``LIKE`` where the new table is a Delta table; None otherwise.
 
     Raises:
-        pyspark.errors.ParseException: the text is wrong; says where.
+        pyspark.errors.ParseException: the text is wrong; the message has the position.
         TableNotFoundError: there is no Delta table at the source's path.
-        InvalidRequestError: the target exists, or the definition is no table's.
+        InvalidRequestError: the target exists, or the definition is invalid.
     """
     if statement.provider is not None and statement.provider.lower() != FORMAT:
         return None

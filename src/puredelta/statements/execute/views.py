@@ -1,7 +1,7 @@
 """Views over Delta tables: definitions, CACHE TABLE AS, and temporary views as targets (M-31).
 
-A temporary view looks at its tables again each time it is used. A permanent view keeps its text,
-see `puredelta.statements.names.stored_views`.
+A temporary view reads its tables again on each use. A permanent view keeps its text, see
+`puredelta.statements.names.stored_views`.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from puredelta.statements.text.table_name import TableName
 
 
 def create_view(spark: SparkSession, statement: ViewStatement, *, text: str) -> DataFrame | None:
-    """Execute the definition of a view over what Spark does not know; None for any other view.
+    """Execute the definition of a view that Spark cannot resolve; None for any other view.
 
-    That is a table at a path, a version of a table, the changes of one, or a view over these.
-    Tables of the catalog, as far as no version of them is chosen, are Spark's to find.
+    Such a view is over a table at a path, a version of a table, the changes of one, or another such
+    view. Spark finds tables of the catalog itself, unless a version of them is chosen.
     """
     if is_connect(spark):
         with_views(spark, text, _NoNames())
@@ -55,7 +55,7 @@ def create_view(spark: SparkSession, statement: ViewStatement, *, text: str) -> 
 
 
 def _create_stored(spark: SparkSession, text: str) -> DataFrame:
-    """Let Spark keep the text as it is, and take the columns of what it means now."""
+    """Let Spark keep the text unchanged, and take the columns of its present meaning."""
     query = view_query(spark, text)
     _require_no_cycle(spark, text, query)
     with TemporaryViews() as shown:
@@ -65,7 +65,7 @@ def _create_stored(spark: SparkSession, text: str) -> DataFrame:
 
 
 def _require_no_cycle(spark: SparkSession, text: str, query: str) -> None:
-    """Refuse a view that would show itself; Spark does not see it below rows of ours."""
+    """Refuse a view that contains itself, which Spark does not see below rows of Delta tables."""
     below = {(view.database, view.name) for view in find_relations(
         spark, named_relations(spark, query)).views}  # fmt: skip
     head = Cursor(text[: len(text) - len(query)] if text.endswith(query) else text)
@@ -82,7 +82,7 @@ def _require_no_cycle(spark: SparkSession, text: str, query: str) -> None:
 
 
 class _NoNames:
-    """Refuses tables: over Connect a view would show for ever the files of now."""
+    """Refuses tables: over Connect a view would always show the present files."""
 
     def add(self, rows: DataFrame, again: Again | None = None) -> str:
         del rows, again
@@ -95,7 +95,7 @@ class _NoNames:
 
 
 class _TablesOfView:
-    """Gives tables names that last as long as the view that names them."""
+    """Names for tables that last as long as the view that names them."""
 
     def __init__(self, *, is_global: bool) -> None:
         self._is_global = is_global
@@ -110,7 +110,7 @@ class _TablesOfView:
 
 
 def find_view(spark: SparkSession, target: TableName) -> ViewOrigin | None:
-    """Return what the target shows if it is a temporary view over one of our tables."""
+    """Return the target's rows if it is a temporary view over a Delta table."""
     if len(target.parts) != 1:
         return None
     return find_view_origin(spark, target.parts[0])
@@ -119,13 +119,13 @@ def find_view(spark: SparkSession, target: TableName) -> ViewOrigin | None:
 def require_whole_table(
     view: ViewOrigin, name: TableName, statement: RowStatement, *, log: TableLog
 ) -> None:
-    """Refuse a view that is not the table: what it does not show could be lost.
+    """Refuse a view that shows less than the table: hidden values could be lost.
 
     A MERGE cannot assign a field inside a column through a view either, as in delta-spark.
 
     Raises:
         UnsupportedError: the view filters, computes, renames or leaves out columns.
-        InvalidRequestError: the view shows a version that was asked for, by number or time
+        InvalidRequestError: the view shows a chosen version, by number or time
             (DELTA_FAILED_SCAN_WITH_HISTORICAL_VERSION), or a MERGE assigns a field
             (DELTA_MERGE_UNEXPECTED_ASSIGNMENT_KEY).
     """

@@ -1,1 +1,1 @@
-"""Tables, views and versions that a statement names."""
+"""Tables, views and versions named in statements."""

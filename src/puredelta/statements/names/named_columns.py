@@ -1,10 +1,10 @@
 """Columns that a query can need, and queries that name ``_metadata``.
 
-Every identifier in the text counts as the name of a column, wherever it stands. A query that shows
+Every identifier in the text counts as the name of a column, at any position. A query that shows
 columns without naming them needs all of them.
 
-The plan that Spark parses gets the rows of each table in the place of its name, under the name
-or alias that the text gives it. Classic sessions only.
+In the plan of a ``_metadata`` query, the rows of each table replace its name, under the name or
+alias in the text. Classic sessions only.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _SHOWS_ALL = keywords("TABLE PIVOT UNPIVOT NATURAL IDENTIFIER")
 _BEFORE_STAR = keywords("SELECT DISTINCT ALL")
 _COUNT_ROWS = ["COUNT", "(", "*", ")"]
 _AFTER_COUNT = keywords(", AS FROM")
-"""Behind a count that is no window's."""
+"""Tokens after a count that is not a window function."""
 _PIPE = "|>"
 _WITH_FROM = keywords("EXTRACT TRIM SUBSTRING SUBSTR OVERLAY")
 """Functions that may have a FROM between their brackets."""
@@ -55,8 +55,8 @@ _BETWEEN_QUERIES = keywords("UNION EXCEPT MINUS INTERSECT")
 def needed_columns(spark: SparkSession, text: str) -> frozenset[str] | None:
     """Return `named_columns` of a query whose plan cannot ask for columns, over Connect; else None.
 
-    In a session whose names in back-ticks are patterns a name may mean any column. Nor does a text
-    say all of a query whose frame can still name what the text does not: see `limits_columns`.
+    None if back-ticked names are patterns in the session, since a name may then mean any column.
+    None also if the query's frame can still name other columns, see `limits_columns`.
     """
     if not is_connect(spark) or not limits_columns(text):
         return None
@@ -66,12 +66,12 @@ def needed_columns(spark: SparkSession, text: str) -> frozenset[str] | None:
 
 
 def limits_columns(text: str) -> bool:
-    """Tell whether nothing above a query can name a column of its tables that is not in its result.
+    """Tell whether later calls on a query's frame can name only columns of its result.
 
-    Spark looks for the columns of ``where`` and ``orderBy`` below a projection, a limit or a join,
-    and ends at an aggregate, which has its keys alone, and at a union. Only an aggregate in
+    Spark resolves the columns of ``where`` and ``orderBy`` below a projection, a limit or a join,
+    and stops at an aggregate, which has only its keys, and at a union. Only an aggregate in
     ``where`` or ``orderBy``, as ``orderBy(max("b"))``, could name other columns of a text that
-    groups: Spark then says that it cannot find the column.
+    groups: Spark then reports that it cannot find the column.
 
     >>> limits_columns("SELECT a FROM t")  # its frame takes .orderBy("b")
     False
@@ -120,7 +120,7 @@ def named_columns(text: str) -> frozenset[str] | None:
 
 
 def _is_star(tokens: Sequence[Token], at: int) -> bool:
-    """Tell whether a token stands for columns: a star that neither multiplies nor counts rows."""
+    """Tell whether a token is a star for columns, neither a product nor a count of rows."""
     if not tokens[at].means("*"):
         return False
     before = tokens[at - 1] if at else None
@@ -133,7 +133,7 @@ def _is_star(tokens: Sequence[Token], at: int) -> bool:
 
 
 def _lacks_select(tokens: Sequence[Token]) -> bool:
-    """Tell whether some FROM has no SELECT in front of it, so that it shows whole rows."""
+    """Tell whether some FROM has no SELECT before it, so that it shows whole rows."""
     open_selects = [0]  # by depth of brackets
     takes_from = [False]
     for at, token in enumerate(tokens):
@@ -168,7 +168,7 @@ def run_metadata_query(spark: SparkSession, text: str) -> DataFrame | None:
     try:
         query = with_table_expressions(parsed_plan(spark, named))
     except ParseException:
-        return None  # Spark will say so itself
+        return None  # Spark raises the error itself
     replaced, left = [], []
     for part in named_parts(query):
         rows = _rows_of(spark, part, frames)
@@ -183,7 +183,7 @@ def run_metadata_query(spark: SparkSession, text: str) -> DataFrame | None:
 
 
 def _rows_of(spark: SparkSession, part: NamedPart, frames: TemplateFields) -> Plan | None:
-    """Return the plan of a name's rows; each name has one of its own, for Spark joins by ids."""
+    """Return the plan of a name's rows, one plan per name, since Spark joins by attribute ids."""
     name: tuple[str, ...] = part.name if part.alias is None else (part.alias,)
     known = frames.rows.get(part.name[0]) if len(part.name) == 1 else None
     if known is None:

@@ -1,4 +1,4 @@
-"""Tables as statements name them: resolved to names, to places, and to tables that are there."""
+"""Names of tables in statements, resolved to catalog names, locations and logs."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from puredelta.statements.text.table_name import (
 )
 
 _PATH_PARTS = 2
-"""Of ``format.`path` ``."""
+"""Number of parts in ``format.`path` ``."""
 _LOOKED_AT = 100
-"""Files of a directory that is no table, to see what it is."""
+"""Number of files listed to identify a directory that is no table."""
 
 
 def resolve_name(spark: SparkSession, reference: TableReference) -> TableName:
@@ -39,9 +39,9 @@ def resolve_name(spark: SparkSession, reference: TableReference) -> TableName:
 
 
 def find_location(spark: SparkSession, name: TableName) -> str | None:
-    """Return where a Delta table is: its path, or what the session catalog says.
+    """Return the location of a Delta table: its path, or the session catalog's.
 
-    None if the name stands for something else.
+    None if the name is not that of a Delta table.
     """
     if name.path is not None:
         return name.path
@@ -67,10 +67,10 @@ def find_other_table(spark: SparkSession, name: TableName) -> StoredEntry | None
 
 
 def find_other_format(spark: SparkSession, name: TableName) -> str | None:
-    """Return the format of what a name stands for if that is not Delta, in lower case.
+    """Return the format of a name that is not Delta, in lower case.
 
-    That is a table of the session catalog, or ``parquet.`/path` `` and its like. None for a view,
-    for a name of nothing, and for a table that says no format.
+    Such a name is a table of the session catalog, or like ``parquet.`/path` ``. None for a view,
+    for an unknown name, and for a table without a format.
     """
     if (entry := find_other_table(spark, name)) is not None:
         return (entry.provider or "").lower() or None
@@ -88,11 +88,11 @@ def find_name(text: str) -> TableName | None:
     try:
         return parse_table_name(text)
     except SqlSyntaxError:
-        return None  # Spark says what is wrong with it
+        return None  # Spark raises the error itself
 
 
 def open_table(spark: SparkSession, table: TableArgument) -> TableLog:
-    """Return the log of the table that a statement of Delta's own names; errors as `find_log`."""
+    """Return the log of the table named in one of Delta's own statements; errors as `find_log`."""
     if isinstance(table, QuotedPath):
         return require_table(spark, table.path, table.path)
     return find_log(spark, resolve_name(spark, table))
@@ -117,7 +117,7 @@ def is_known(spark: SparkSession, name: TableName) -> bool:
 
 
 def not_found(name: TableName) -> TableNotFoundError:
-    """Return the error for a name that stands for nothing."""
+    """Return the error for an unknown name."""
     hint = " The path in it must be absolute." if _is_relative_path(name) else ""
     return TableNotFoundError(
         f"The table or view {name} cannot be found. Verify the spelling and correctness of the "
@@ -128,7 +128,7 @@ def not_found(name: TableName) -> TableNotFoundError:
 
 
 def require_target(name: TableName) -> None:
-    """Refuse a target that is a path and certainly no Delta table; Spark would blame another name.
+    """Refuse a target path that is certainly no Delta table; Spark would name another cause.
 
     Raises:
         TableNotFoundError: it is ``parquet.`/path` ``, or ``delta.`path` `` that is not absolute.
@@ -158,7 +158,7 @@ def require_table(
     *,
     storage_options: Mapping[str, object] | None = None,
 ) -> TableLog:
-    """Return the log of the table at a location; ``name`` is what the statement calls it.
+    """Return the log of the table at a location; ``name`` is its name in the statement.
 
     Raises:
         TableNotFoundError: there is no Delta table (DELTA_MISSING_DELTA_TABLE).
@@ -170,7 +170,7 @@ def require_table(
 
 
 def missing_table(log: TableLog | None, name: object) -> TableNotFoundError:
-    """Return the error for a name, or for a place in a store, where no Delta table is."""
+    """Return the error for a name, or for a location in a store, without a Delta table."""
     hint = "" if log is None else _parquet_hint(log)
     return TableNotFoundError(
         f"{name} is not a Delta table.{hint}",
@@ -180,7 +180,7 @@ def missing_table(log: TableLog | None, name: object) -> TableNotFoundError:
 
 
 def _parquet_hint(log: TableLog) -> str:
-    """Return what to do with a directory of Parquet files, as far as a glance shows some."""
+    """Return the next step for a directory of Parquet files, if a short listing shows some."""
     files = islice(log.store.walk(""), _LOOKED_AT)
     if not any(file.name.endswith(".parquet") for file in files):
         return ""

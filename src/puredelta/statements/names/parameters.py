@@ -1,12 +1,12 @@
 """Parameters of a statement: ``{name}`` fields, ``:name`` markers and ``IDENTIFIER(...)``.
 
 Expressions of a statement are resolved one by one, where Spark's own binding of ``:name``
-and ``?`` does not reach. So parameters become literals of the same type and value; those
-that Python cannot write down (arrays, maps, Columns) are computed by Spark first. A
-parameter without a value is left for Spark to complain about.
+and ``?`` does not reach. So parameters become literals of the same type and value; Spark first
+computes those that have no Python literal (arrays, maps, Columns). For a parameter without a
+value, Spark raises the error.
 
-Spark would compute it while it analyzes the text, which is too late for a Delta table: its plan
-has to be known by then. Only texts that name one so, or make a table, are changed.
+``IDENTIFIER(...)`` is computed before Spark analyzes the text, because the plan of a Delta table
+must be known by then. Only texts that contain one, or make a table, are changed.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from puredelta.statements.text.literals import python_literal, string_literal, t
 from puredelta.statements.text.table_name import ComputedName, TableName
 
 Arguments: TypeAlias = Mapping[str, Any] | Sequence[Any]
-"""What ``spark.sql`` takes as ``args``: values by name or by position."""
+"""The ``args`` of ``spark.sql``: values by name or by position."""
 
-# Words that may stand before an expression. After any other word a colon leads into a
+# Words that may precede an expression. After any other word a colon leads into a
 # variant: ``payload:name``.
 _BEFORE_EXPRESSION = keywords(
     "ALL AND ANY AS BETWEEN BY CASE DISTINCT DIV ELSE ESCAPE EXCEPT EXISTS FROM HAVING ILIKE IN "
@@ -48,14 +48,14 @@ def with_values(
     fields: Mapping[str, Any] | None,
     names: RowNames,
 ) -> str:
-    """Return the text with values in the place of fields and parameters."""
+    """Return the text with fields and parameters replaced by values."""
     if fields:
         text = _Template(names).format(text, **fields)
     return with_literals(spark, text, args) if args else text
 
 
 def with_literals(spark: SparkSession, text: str, args: Arguments) -> str:
-    """Return the text with a literal in the place of every parameter that has a value."""
+    """Return the text with every parameter that has a value replaced by a literal."""
     if isinstance(args, Mapping):
         found = [(first, last, args[name]) for first, last, name in _named(text) if name in args]
     else:
@@ -96,7 +96,7 @@ def _ends_operand(token: Token | None) -> bool:
 
 
 class _Template(string.Formatter):
-    """Fills the fields of a statement: rows get a name, text becomes a literal.
+    """Filler of the fields of a statement: rows get a name, text becomes a literal.
 
     Other values are written as Python writes them, as in ``spark.sql``.
     """
@@ -105,7 +105,7 @@ class _Template(string.Formatter):
         self._names = names
 
     def get_field(self, field_name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Return the SQL text of a field, and the key it was found by.
+        """Return the SQL text of a field, and its key.
 
         Raises:
             InvalidRequestError: the value is a Column.
@@ -134,9 +134,9 @@ _MAKES_TABLES = keywords("CREATE REPLACE")
 def with_computed_names(
     spark: SparkSession, text: str, args: Arguments | None = None
 ) -> tuple[str, Arguments | None]:
-    """Return a text with names for ``IDENTIFIER(...)``, and the arguments that it still needs.
+    """Return a text with ``IDENTIFIER(...)`` replaced by names, and its remaining arguments.
 
-    What cannot be computed by itself stays as it is, so that Spark says why. Runs no job.
+    Expressions that cannot be computed alone stay, so that Spark raises the error. Runs no job.
     """
     if _GLANCE.search(text) is None:
         return text, args
@@ -156,7 +156,7 @@ def with_computed_names(
 def _computed(
     spark: SparkSession, text: str, args: Mapping[str, Any]
 ) -> Iterator[tuple[int, int, TableName]]:
-    """Yield where an ``IDENTIFIER(...)`` stands, and its name."""
+    """Yield the position of each ``IDENTIFIER(...)``, and its name."""
     cursor = Cursor(text)
     while not cursor.is_done:
         start = cursor.start

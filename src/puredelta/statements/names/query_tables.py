@@ -1,10 +1,10 @@
 """Delta tables inside a query: versions, ``table_changes`` and subqueries.
 
-A bound of an integer type is a version, text or a timestamp is a time. The arguments are
-expressions without columns; Spark computes them.
+A bound of ``table_changes`` is a version if its type is an integer, else a time, as text or a
+timestamp. The arguments are expressions without columns; Spark computes them.
 
 Expressions are resolved one by one, without the statement around them. So the common table
-expressions of the statement go into each subquery, and ``delta.`/path` `` there becomes a
+expressions of the statement are added to each subquery, and ``delta.`/path` `` there becomes a
 view, as in the source of a MERGE.
 """
 
@@ -72,16 +72,16 @@ _SUPPORTED = "IntegerType, LongType, StringType, TimestampType"
 
 
 def may_call(text: str) -> bool:
-    """Tell from a glance whether one of our functions could be called in a text."""
+    """Tell from its words whether a text may call a function of this package."""
     return _CALL.search(text) is not None
 
 
 def accept_changes(
     spark: SparkSession, cursor: Cursor, namespace: Sequence[str] = ()
 ) -> DataFrame | None:
-    """Step over a call on a Delta table and return its rows; None if none comes next.
+    """Parse a call on a Delta table and return its rows; None if no call comes next.
 
-    ``namespace`` is where a name of one part belongs, if that is not the session's.
+    ``namespace`` is that of a name of one part, if it is not the session's.
 
     The log is read and checked here; no job runs on the table's data.
 
@@ -116,7 +116,7 @@ def _arguments(text: str) -> list[str]:
 
 
 def _log(spark: SparkSession, function: str, argument: str, namespace: Sequence[str]) -> TableLog:
-    """Return the log of the table that the first argument names."""
+    """Return the log of the table in the first argument."""
     kind, name = _value(spark, argument)
     if not isinstance(kind, T.StringType) or name is None:
         raise _unsupported(kind, "table name", "StringType literal")
@@ -204,10 +204,10 @@ _EXPLAIN = keywords("EXPLAIN EXTENDED FORMATTED COST CODEGEN LOGICAL")
 
 
 def may_query_tables(text: str) -> bool:
-    """Tell from a glance whether a query could name a table by its path or a version of one, or
+    """Tell from its words whether a query may name a table by its path or a version of one, or
     call ``table_changes``; also a query that is inserted or makes a table.
 
-    The definition of a view is none: it outlives what the name stands for (see
+    The definition of a view does not count: it lasts longer than the meaning of the name (see
     `puredelta.statements.execute.views`).
     """
     if not may_need_names(text):
@@ -220,13 +220,13 @@ def may_query_tables(text: str) -> bool:
 
 
 def may_name_path(text: str) -> bool:
-    """Tell from a glance whether a text could name a table by its path."""
+    """Tell from its words whether a text may name a table by its path."""
     return _PATH.search(text) is not None
 
 
 def may_need_names(text: str) -> bool:
-    """Tell from a glance whether a text could name what Spark cannot resolve: a table by its path,
-    a version of one, or its changes.
+    """Tell from its words whether a text may name something that Spark cannot resolve: a table by
+    its path, a version of one, or its changes.
     """
     return may_name_path(text) or _AS_OF.search(text) is not None or may_call(text)
 
@@ -240,14 +240,14 @@ def with_views(
     columns: frozenset[str] | None = None,
     targets: Sequence[_Part] = (),
 ) -> str:
-    """Return a query with another name wherever the text names a Delta table by its path, or a
-    version of one in the catalog.
+    """Return a query with new names for Delta tables given by path, and for versions of tables
+    in the catalog.
 
     ``VERSION AS OF`` and ``TIMESTAMP AS OF`` after the name choose the version. A path is a table
     only where a relation can be, and before a column (``delta.`/path`.id``) the name of one; a
     call of ``table_changes`` on such a table is replaced, too. ``targets`` are parts of the text
-    with their own names: start, end, name. ``namespace`` is where a table of one part belongs whose
-    changes are asked for, if that is not the session's. ``columns`` are all that a query can need,
+    with their own names: start, end, name. ``namespace`` is that of one-part names in
+    ``table_changes``, if it is not the session's. ``columns`` are all that a query can need,
     see `puredelta.statements.names.named_columns`. Runs no job.
     """
     if _FORMAT.search(text) is None and _AS_OF.search(text) is None and not may_call(text):
@@ -259,17 +259,17 @@ def with_views(
 
 @dataclass(slots=True, kw_only=True)
 class _Renaming:
-    """The tables, calls and names before columns of one text, as they get other names."""
+    """Replacement of the tables, calls and qualifiers of one text by new names."""
 
     spark: SparkSession
     names: RowNames
     namespace: Sequence[str]
     read: Callable[[str, TimeTravel | None], DataFrame]
     named: dict[str, str] = field(default_factory=dict)
-    """The other names of paths."""
+    """The new names of paths."""
 
     def parts(self, text: str, targets: Sequence[_Part]) -> list[_Part]:
-        """Return where something in the text gets another name, and that name."""
+        """Return the parts of the text to replace, each with its new name."""
         cursor = Cursor(text)
         places = read_relations(tokenize(text))
         stated = {target[0]: target for target in targets}
@@ -289,7 +289,7 @@ class _Renaming:
         return found
 
     def _relation(self, cursor: Cursor) -> Iterator[_Part]:
-        """Step over a relation if it is one of ours."""
+        """Parse a relation if it is a Delta table or a call."""
         start, alias = cursor.start, None
         path = _accept_path(cursor)
         if path is not None:
@@ -313,7 +313,7 @@ class _Renaming:
 
 
 def _qualifiers(text: str, places: RelationText, named: Mapping[str, str]) -> Iterator[_Part]:
-    """Yield where a path of a relation is the name of that relation: ``delta.`/path`.id``."""
+    """Yield the paths that qualify columns of a relation: ``delta.`/path`.id``."""
     cursor = Cursor(text)
     while not cursor.is_done:
         position, start = cursor.position, cursor.start
@@ -332,7 +332,7 @@ def _read(
 ) -> DataFrame:
     if travel is None:
         root, in_path = split_time_travel(path)
-        # A table whose directory has such a name stands for itself.
+        # A table whose directory has such a name keeps it.
         if in_path is None or open_log(spark, path).exists():
             return read_named(spark, path, columns)
         REFUSED_BY_PATHS_WITH_VERSIONS.require_defaults(settings_of(spark))
@@ -350,7 +350,7 @@ def _read(
 
 
 def _accept_path(cursor: Cursor) -> str | None:
-    """Step over ``delta.`/path` ``, the session catalog before it or not, and return the path."""
+    """Parse ``delta.`/path` ``, with or without the session catalog, and return the path."""
     for length in _PATH_LENGTHS:
         tokens = [cursor.peek(ahead) for ahead in range(length)]
         parts = [token for token in tokens[::2] if token is not None and is_identifier(token)]
@@ -365,7 +365,7 @@ def _accept_path(cursor: Cursor) -> str | None:
 
 
 def _travelled_name(cursor: Cursor) -> TableName | None:
-    """Return the name of a table if it comes next, whole, and time travel follows it.
+    """Return the whole name of a table if it comes next, with time travel after it.
 
     Without time travel Spark itself resolves the names of the catalog.
     """
@@ -384,7 +384,7 @@ _QUERY_WORDS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE")
 
 
 class Subqueries:
-    """Rewrites the subqueries of one statement; runs no job.
+    """Rewriting of the subqueries of one statement; runs no job.
 
     ``ctes`` are the statement's common table expressions.
     """
@@ -395,14 +395,14 @@ class Subqueries:
         self._views = views
 
     def in_rows(self, spec: RowSpec) -> RowSpec:
-        """Return an UPDATE or a DELETE whose subqueries stand alone."""
+        """Return an UPDATE or a DELETE with independent subqueries."""
         condition = self._condition(spec.condition)
         if isinstance(spec, DeleteSpec):
             return DeleteSpec(condition=condition)
         return UpdateSpec(assignments=self._assignments(spec.assignments), condition=condition)
 
     def in_merge(self, spec: MergeSpec) -> MergeSpec:
-        """Return a MERGE whose subqueries stand alone."""
+        """Return a MERGE with independent subqueries."""
         clauses = tuple(self._clause(clause) for clause in spec.clauses)
         return replace(spec, on=self.alone(spec.on), clauses=clauses)
 

@@ -1,7 +1,7 @@
-"""Views of the catalog whose text names a Delta table by its path, a version of one or its changes.
+"""Stored views over Delta tables given by path, version or ``table_changes``.
 
-Such a view is kept with the text that the user wrote, as delta-spark keeps it, so that either reads
-the views of the other. Spark alone cannot resolve it; so a statement that names the view gets its
+The catalog keeps such a view with the text that the user wrote, as with delta-spark, so that each
+reads the other's views. Spark alone cannot resolve it, so a statement that names the view gets its
 rows under another name. Classic sessions only.
 """
 
@@ -59,10 +59,10 @@ def _find_stored_view(spark: SparkSession, name: RelationName) -> ViewEntry | No
 def with_stored_views(
     spark: SparkSession, text: str, names: RowNames, *, targets: Collection[RelationName] = ()
 ) -> str:
-    """Return a statement with another name wherever it names a view that Spark cannot resolve.
+    """Return a statement with new names for the views that Spark cannot resolve.
 
-    The name of a common table expression is none of a view, and ``targets`` of the statement stay
-    what they are. Text that Spark refuses stays.
+    The name of a common table expression is not that of a view, and ``targets`` of the statement
+    stay unchanged. Text that Spark refuses stays.
     """
     if not names_stored_view(spark, text):
         return text
@@ -87,7 +87,7 @@ def _replacements(
 
 
 def _newest_rows(name: RelationName, spark: SparkSession) -> DataFrame:
-    """Return what a view of the catalog shows now, which may be another one by then."""
+    """Return the present rows of a view, whose definition may have changed."""
     rows = find_stored_view_rows(spark, name)
     return spark.table(quote_name(name)) if rows is None else rows
 
@@ -105,7 +105,7 @@ def _qualified(spark: SparkSession, view: ViewEntry) -> str:
 
 
 def _renamed(text: str, place: RelationPlace, other: str) -> Iterator[tuple[int, int, str]]:
-    """Yield the other name of a relation, and the alias that keeps the name it had."""
+    """Yield the new name of a relation, and the alias that keeps its old name."""
     cursor = Cursor(text[place.start :])
     cursor.skip(cursor.name_length())
     yield place.start, place.start + cursor.end, other
@@ -115,7 +115,7 @@ def _renamed(text: str, place: RelationPlace, other: str) -> Iterator[tuple[int,
 
 
 def _rows(spark: SparkSession, view: ViewEntry) -> DataFrame:
-    """Return what a view shows now; Spark resolves the rest of its text."""
+    """Return the present rows of a view; Spark resolves the rest of its text."""
     with TemporaryViews() as shown:
         text = with_stored_views(spark, _qualified(spark, view), shown)
         text = with_views(spark, text, shown, namespace=view.namespace)

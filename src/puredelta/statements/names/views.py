@@ -1,7 +1,7 @@
 """Rows under a name that SQL text can use, for the length of one statement.
 
-Statements that a command executes get temporary views; a query that Spark executes gets
-``{name}`` fields, which work over Connect as well, where text is resolved when it runs.
+Statements of a command get temporary views. A query of Spark gets ``{name}`` fields, which also
+work over Connect, where text is resolved when it runs.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from puredelta.spark.session.session import is_connect
 
 
 class RowNames(Protocol):
-    """Gives rows names that SQL text can use."""
+    """Source of names for rows in SQL text."""
 
     def add(self, rows: DataFrame, again: Again | None = None) -> str:
         """Return the name of these rows.
 
-        ``again`` says how what outlives the statement gets newer ones.
+        ``again`` provides newer rows for a view that outlives the statement.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """How rows are asked for again."""
+    """A later request for the same rows."""
 
     key: str
-    """The same for the same rows."""
+    """Equal for equal rows."""
     rows: Callable[[SparkSession], DataFrame]
 
 
 class TemporaryViews:
-    """Temporary views with names of their own, dropped on leaving the context."""
+    """Temporary views with unique names, dropped on leaving the context."""
 
     def __init__(self) -> None:
         self._views: list[tuple[str, DataFrame]] = []
@@ -67,7 +67,7 @@ class TemporaryViews:
         return name
 
     def table(self, spark: SparkSession, parts: Sequence[str]) -> DataFrame:
-        """Return the rows of a table or view; over Connect one of these as what it is."""
+        """Return the rows of a table or view; over Connect, one of these views as its own rows."""
         for name, rows in self._views:
             if (name,) == tuple(parts) and is_connect(spark):
                 return rows
@@ -76,8 +76,8 @@ class TemporaryViews:
     def query(self, spark: SparkSession, text: str) -> DataFrame:
         """Return the rows of a query that may name these views.
 
-        Over Connect they are sent along as what they are: a view is the server's, and a
-        client could not say when the clock is read in it.
+        Over Connect their rows are sent along: a view belongs to the server, and a client could not
+        set the time at which its clock is read.
         """
         used = {name: rows for name, rows in self._views if name in text}
         if not used or not is_connect(spark):
@@ -94,7 +94,7 @@ class TemplateFields:
         """By name; the keyword arguments of ``spark.sql``."""
 
     def add(self, rows: DataFrame, again: Again | None = None) -> str:  # noqa: ARG002
-        """Return the name of these rows, one for the same rows; it is no part of another's."""
+        """Return the name of these rows, one for equal rows; no name is part of another."""
         for name, known in self.rows.items():
             if known is rows:
                 return name
@@ -103,12 +103,12 @@ class TemplateFields:
         return name
 
     def template(self, text: str) -> str:
-        """Return text in which nothing but these names are fields."""
+        """Return text in which only these names are fields."""
         return _with_fields(text, self.rows)
 
 
 def _with_fields(text: str, names: Iterable[str]) -> str:
-    """Return text as a template in which nothing but these names are fields."""
+    """Return text as a template in which only these names are fields."""
     escaped = text.replace("{", "{{").replace("}", "}}")
     for name in names:
         escaped = escaped.replace(name, f"{{{name}}}")

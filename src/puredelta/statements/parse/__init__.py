@@ -1,1 +1,1 @@
-"""From statement text to statement values."""
+"""Parsers from statement text to statement values."""

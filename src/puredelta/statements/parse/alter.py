@@ -147,7 +147,7 @@ def _is_whole_column(cursor: Cursor) -> bool:
 
 
 def _whole_column(cursor: Cursor) -> ColumnAction:
-    """Read ``name name type [COMMENT text] [FIRST | AFTER other]``, as Hive has it.
+    """Read ``name name type [COMMENT text] [FIRST | AFTER other]``, Hive's form.
 
     Spark's parser has refused another name and NOT NULL.
     """
@@ -224,4 +224,4 @@ _CLAUSES: Mapping[tuple[str, ...], _Reader] = MappingProxyType({
 _UNKNOWN_TO_SPARK = frozenset(
     {("ADD", "CONSTRAINT"), ("DROP", "CONSTRAINT"), ("DROP", "FEATURE"), ("CLUSTER", "BY")}
 )
-"""Clauses that are delta-spark's own, or Spark's only in newer releases."""
+"""Clauses that only delta-spark has, or Spark only in newer releases."""

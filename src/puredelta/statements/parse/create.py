@@ -68,7 +68,7 @@ def read_cache(cursor: Cursor) -> ViewStatement | None:
 
 
 def read_target(cursor: Cursor) -> TableInText:
-    """Read the name of a table, and where in the text it stands."""
+    """Read the name of a table, with its position in the text."""
     start = cursor.start
     return TableInText(name=read_table(cursor), start=start, end=cursor.end)
 

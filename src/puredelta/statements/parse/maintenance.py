@@ -195,7 +195,7 @@ def read_drop(cursor: Cursor) -> DropPathStatement | Rejected | None:
 
 
 _OTHER_THINGS = keywords("DATABASE SCHEMA NAMESPACE CATALOG FUNCTION QUERY VARIABLE PROCEDURE")
-"""What else DESCRIBE describes."""
+"""Other objects of DESCRIBE."""
 
 
 def read_show(cursor: Cursor) -> ShowStatement | None:
@@ -231,7 +231,7 @@ def _accept_in(cursor: Cursor) -> bool:
 def read_describe(
     cursor: Cursor,
 ) -> DescribeHistory | DescribeDetail | DescribeTable | Rejected | None:
-    """Read DESCRIBE of a table, of its history or of its detail; None for any other thing.
+    """Read DESCRIBE of a table, of its history or of its detail; None for any other object.
 
     ``DESCRIBE history`` is of a table that has this name.
     """

@@ -1,7 +1,7 @@
 """Statement text into a `Statement`: the one entry to all of SQL.
 
-Reading needs no session. Text that is no statement on Delta tables is None; what begins as one
-and is wrong is a value as well (`Rejected`), because the table decides whose error it is.
+Parsing needs no session. Text of other statements is None. Text that begins as a statement on Delta
+tables but is wrong becomes a value, too (`Rejected`), because the table decides whose error it is.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _OF_SPARK: Mapping[str, _Reader] = {
     "TRUNCATE": read_truncate,
     "UPDATE": read_update,
 }
-"""By the first word: statements that Spark has as well. Spark says what is wrong with them."""
+"""By the first word: statements that Spark has as well, with Spark's own errors."""
 _OF_DELTA: Mapping[str, _Reader] = {
     "CONVERT": read_convert,
     "GENERATE": read_generate,
@@ -68,22 +68,22 @@ _OF_DELTA: Mapping[str, _Reader] = {
     "RESTORE": read_restore,
     "VACUUM": read_vacuum,
 }
-"""By the first word: statements that Spark does not have, read from the second word on."""
+"""By the first word: statements unknown to Spark, read from the second word on."""
 _FIRST_WORDS = frozenset({"EXPLAIN", "WITH", *_OF_SPARK, *_OF_DELTA})
 
 
 def parse(text: str) -> ReadStatement | None:
     """Read a statement; None if the text does not begin as one on Delta tables.
 
-    Which tables are Delta tables is not known here. ``{name}`` fields and parameters may still
-    stand in the text, as far as what they stand for does not decide which statement it is.
+    The text alone does not tell which tables are Delta tables. It may still contain ``{name}``
+    fields and parameters, as far as their values do not decide the kind of statement.
 
     >>> parse("/* nightly */ vacuum delta.`/data/events` dry run").dry_run
     True
     """
     first = _FIRST_WORD.match(text)
     if first is not None and first[1].upper() not in _FIRST_WORDS:
-        return None  # without a look at the rest, which may be long
+        return None  # without reading the rest, which may be long
     cursor = Cursor(text)
     if cursor.sees("EXPLAIN"):
         return _read_explain(cursor)
@@ -107,7 +107,7 @@ def parse(text: str) -> ReadStatement | None:
 
 
 def _read_explain(cursor: Cursor) -> ExplainStatement | Rejected | None:
-    """Read ``EXPLAIN [format] statement``; None if that is a statement which Spark explains."""
+    """Read ``EXPLAIN [format] statement``; None for a statement that Spark explains."""
     cursor.expect("EXPLAIN")
     chosen = ExplainFormat.SIMPLE
     for form in ExplainFormat:
@@ -142,7 +142,7 @@ def _skip_ctes(cursor: Cursor) -> str:
 
 
 def _after_ctes(statement: Statement | None, ctes: str) -> Statement | None:
-    """Return a statement that common table expressions stand before; None where none may."""
+    """Return a statement after common table expressions; None where none may be."""
     if isinstance(statement, RowStatement):
         return replace(statement, ctes=ctes)
     return statement if isinstance(statement, SparkParsedStatement | Rejected) else None

@@ -1,6 +1,6 @@
-"""MERGE, UPDATE and DELETE (M-02 to M-06).
+"""Parsers of MERGE, UPDATE and DELETE (M-02 to M-06).
 
-The clauses of a MERGE are taken in the order of the text. Spark's parser, which is asked as
+The clauses of a MERGE are taken in the order of the text. Spark's parser, which is called as
 well, demands the kinds one after the other and a condition in all but the last of a kind (M-08).
 """
 

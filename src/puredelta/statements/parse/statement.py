@@ -47,7 +47,7 @@ class AddColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnAction:
-    """``ALTER COLUMN`` of one column: what is to change, None where nothing is."""
+    """``ALTER COLUMN`` of one column: its changes, None for unchanged parts."""
 
     path: FieldPath
     data_type: str | None = None
@@ -145,7 +145,7 @@ TableChange: TypeAlias = (
     | ClusterBy
     | DropFeature
 )
-"""What is a commit of the table; DROP FEATURE makes several."""
+"""Changes made in one commit of the table; DROP FEATURE makes several."""
 
 Change: TypeAlias = TableChange | SetLocation
 
@@ -157,7 +157,7 @@ class AlterStatement:
     table: TableReference
     change: Change
     known_to_spark: bool = True
-    """Whether every Spark's parser knows such a change."""
+    """Whether the parser of every supported Spark knows the change."""
 
 
 # --- MERGE, UPDATE, DELETE ------------------------------------------------------------------
@@ -181,7 +181,7 @@ class SourceTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceQuery:
-    """``USING (query)``; the query is what stands between the brackets."""
+    """``USING (query)``; the query is the text between the brackets."""
 
     query: str
     alias: str | None = None
@@ -221,7 +221,7 @@ class DeleteStatement:
 
 RowStatement: TypeAlias = MergeStatement | UpdateStatement | DeleteStatement
 
-# --- statements that Spark's parser does not know -------------------------------------------
+# --- statements unknown to Spark's parser ----------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -304,9 +304,9 @@ class CloneStatement:
     source: TableReference
     shallow: bool
     creates: bool
-    """Whether there may be no table at the target."""
+    """Whether the target may be missing."""
     replaces: bool
-    """Whether there may be one."""
+    """Whether the target may exist."""
     if_not_exists: bool
     state: TimeTravel | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -389,10 +389,10 @@ ShowStatement: TypeAlias = (
 
 
 class ViewLifetime(Enum):
-    """How long a view lasts."""
+    """Lifetimes of views."""
 
     SESSION = "temporary"
-    """As `CACHE TABLE` makes one, too."""
+    """Also that of a `CACHE TABLE`."""
     GLOBAL = "global temporary"
     PERMANENT = "permanent"
 
@@ -406,7 +406,7 @@ class ViewStatement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableInText:
-    """The name of a table, and where in the text it stands."""
+    """The name of a table, with its position in the text."""
 
     name: TableReference
     start: int
@@ -423,25 +423,26 @@ class SparkParsedStatement:
     defines: bool
     """CREATE or REPLACE, not INSERT."""
     targets: tuple[TableInText, ...]
-    """One; several where several INSERTs follow one FROM."""
+    """One; several for several INSERTs after one FROM."""
     start: int
-    """Where the first word of the statement is, after common table expressions and FROM."""
+    """Position of the statement's first word, after common table expressions and FROM."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejected:
-    """Text that begins as one of these statements and goes on as something else.
+    """Text that begins as one of these statements and continues as something else.
 
-    Whether this error is raised depends on what a parser cannot know: whether the table is a
-    Delta table, and what Spark's parser makes of the text.
+    The error is raised only under conditions that a parser cannot check: the table is a Delta
+    table, and Spark's parser does not raise another error.
     """
 
     error: DeltaError
     table: TableReference | None = None
     """The error is raised only if this is a Delta table."""
     known_to_spark: bool = True
-    """Whether Spark's parser knows such statements: its error comes first. Where it does and
-    no table is named, the text is left to Spark."""
+    """Whether Spark's parser knows such statements: then its error comes first, and a text that
+    names no table is left to Spark.
+    """
 
 
 Statement: TypeAlias = (
@@ -476,7 +477,7 @@ def read_or_reject(
     table: TableReference | None = None,
     known_to_spark: bool = True,
 ) -> Read | Rejected:
-    """Return what ``read`` makes of the text up to its end, or its error as a value."""
+    """Return the result of ``read`` for the text up to its end, or its error as a value."""
     try:
         statement = read(cursor)
         cursor.expect_end()
@@ -488,11 +489,11 @@ def read_or_reject(
 Explained: TypeAlias = (
     RowStatement | ConvertStatement | OptimizeStatement | RestoreStatement | VacuumStatement
 )
-"""What EXPLAIN is for here; Spark explains queries."""
+"""Statements explained here; Spark explains queries."""
 
 
 class ExplainFormat(Enum):
-    """How much EXPLAIN says."""
+    """Detail levels of EXPLAIN."""
 
     SIMPLE = ""
     FORMATTED = "FORMATTED"
@@ -508,11 +509,11 @@ class ExplainStatement:
     statement: Explained
     format: ExplainFormat
     text: str
-    """Of the statement that is explained."""
+    """The text of the explained statement."""
 
 
 ReadStatement: TypeAlias = Statement | ExplainStatement
-"""What text may be."""
+"""Statements that a text may contain."""
 
 
 _BEGIN = re.compile(
@@ -522,16 +523,16 @@ _BEGIN = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Immediate:
-    """A statement to be computed; all texts are expressions."""
+    """EXECUTE IMMEDIATE before its text is computed; all texts are expressions."""
 
     text: str
     values: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
-    """Of the values, if they have names."""
+    """Names of the values, if they have names."""
 
 
 def read_immediate(text: str) -> Immediate | None:
-    """Read a statement; None if it is another, is wrong, or wants its result in variables.
+    """Read EXECUTE IMMEDIATE; None if it is another statement, wrong, or sets variables.
 
     >>> read_immediate("EXECUTE IMMEDIATE 'SELECT :a' USING 1 AS a")
     Immediate(text="'SELECT :a'", values=('1',), names=('a',))

@@ -1,6 +1,6 @@
 """Column definitions and property lists in statement text.
 
-Types and expressions are only delimited here: Spark reads them.
+Types and expressions are only delimited here: Spark parses them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def read_columns(cursor: Cursor) -> tuple[ColumnDefinition, ...]:
 
 
 def read_column(cursor: Cursor) -> ColumnDefinition:
-    """Read one column; what follows its type may come in any order."""
+    """Read one column; the clauses after its type may come in any order."""
     path = cursor.name()
     data_type = read_type(cursor)
     nullable, default, comment, position = True, None, None, None
@@ -63,7 +63,7 @@ def read_column(cursor: Cursor) -> ColumnDefinition:
 
 
 def read_type(cursor: Cursor) -> str:
-    """Step over a type, brackets included, and return its text."""
+    """Parse a type, brackets included, and return its text."""
     start, depth = cursor.position, 0
     while (token := cursor.peek()) is not None:
         if depth == 0 and (_is_after_type(cursor) or token.text in {",", ")", ";"}):
@@ -88,10 +88,10 @@ def _is_after_type(cursor: Cursor) -> bool:
 
 
 def read_properties(cursor: Cursor) -> dict[str, str]:
-    """Read keys with their values; numbers stay the text they are.
+    """Read keys with their values; numbers stay text.
 
     Raises:
-        SqlSyntaxError: a key has no value, or stands there twice (DUPLICATE_KEY).
+        SqlSyntaxError: a key has no value, or is repeated (DUPLICATE_KEY).
     """
     properties: dict[str, str] = {}
 

@@ -50,12 +50,12 @@ class TextPosition:
 class SqlSyntaxError(InvalidRequestError, ParseException):
     """A syntax error with its line, position and a caret, as Spark's parser prints them.
 
-    Only for what Spark's own parser cannot judge; it is caught by the same handlers.
+    Only for text that Spark's own parser cannot judge; the same handlers catch it.
     """
 
     def __init__(self, message: str, *, code: ErrorCode, **details: object) -> None:
         InvalidRequestError.__init__(self, message, code=code, **details)
-        # PySpark's part of the object, for handlers that ask for the query context.
+        # PySpark's part of the object, for handlers that read the query context.
         ParseException.__init__(
             self,
             message=message,
@@ -89,9 +89,9 @@ _NUMBER = re.compile(r"\d+(?:\.\d*)?")
 
 
 class Cursor:
-    """Walks over the tokens of one text, which may be long: no further than is asked for.
+    """Cursor over the tokens of one text, which are read only as far as needed.
 
-    What reads or expects something raises `SqlSyntaxError` where something else comes next.
+    Methods named after a token or a verb of reading raise `SqlSyntaxError` for any other token.
     """
 
     def __init__(self, text: str) -> None:
@@ -104,7 +104,7 @@ class Cursor:
     # looking
 
     def peek(self, ahead: int = 0) -> Token | None:
-        """Return a token that is still to come, or None after the last."""
+        """Return a later token, or None after the last."""
         at = self.position + ahead
         missing = at + 1 - len(self._tokens)
         if missing > 0:
@@ -117,7 +117,7 @@ class Cursor:
         return all(token is not None and token.means(word) for token, word in found)
 
     def name_length(self) -> int:
-        """Return how many tokens the name that comes next has, with its dots."""
+        """Return the number of tokens in the name that comes next, with its dots."""
         length = 1
         while self.sees(".", ahead=length):
             length += 2
@@ -131,7 +131,7 @@ class Cursor:
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing is left."""
+        """Whether no token is left."""
         return self.peek() is None
 
     # moving
@@ -166,7 +166,7 @@ class Cursor:
         return unquoted(self._identifier())
 
     def column(self) -> str:
-        """Read a column name; its parts keep the quotes they need, space between them is gone."""
+        """Read a column name; its parts keep necessary quotes, space between them is removed."""
         return ".".join(_as_column(token) for token in self._parts())
 
     def name(self) -> tuple[str, ...]:
@@ -213,7 +213,7 @@ class Cursor:
         return items
 
     def items_in_brackets(self, read: Callable[[Cursor], Item], *, optional: bool) -> list[Item]:
-        """Read items between brackets, which may be left out where they are ``optional``."""
+        """Read items between brackets, which may be missing if ``optional``."""
         if optional and not self.sees("("):
             return self.items(read)
         self.expect("(")
@@ -230,7 +230,7 @@ class Cursor:
                 self.skip()
 
     def group(self) -> str:
-        """Step over ``( ... )`` and return what is between the brackets."""
+        """Parse ``( ... )`` and return the text between the brackets."""
         start = self.position
         self.expect("(")
         depth = 1
@@ -248,17 +248,17 @@ class Cursor:
 
     @property
     def start(self) -> int:
-        """Where the next token starts in the text."""
+        """The position of the next token in the text."""
         token = self.peek()
         return len(self.text) if token is None else token.start
 
     @property
     def end(self) -> int:
-        """Where the last token before the next ends in the text."""
+        """The end of the last token before the next."""
         return self._tokens[self.position - 1].end if self.position else 0
 
     def error(self, *, expected: str) -> SqlSyntaxError:
-        """Return the error for what comes next."""
+        """Return the error for the next token."""
         token = self.peek()
         if token is None:
             end = self._tokens[-1].end if self._tokens else len(self.text)
@@ -279,12 +279,12 @@ def _as_column(token: Token) -> str:
 
 
 def is_identifier(token: Token) -> bool:
-    """Tell a token that may be an identifier, a keyword included."""
+    """Tell whether a token may be an identifier, a keyword included."""
     return token.kind in IDENTIFIERS
 
 
 def replaced(text: str, parts: Iterable[tuple[int, int, str]]) -> str:
-    """Return the text with other text for its parts: start, end, new text, from left to right.
+    """Return the text with parts replaced: start, end, new text, from left to right.
 
     >>> replaced("SELECT a, b", [(7, 8, "1"), (10, 11, "2")])
     'SELECT 1, 2'

@@ -1,8 +1,8 @@
 """Ends of expressions in statement text, and the keyword ``DEFAULT``.
 
 Expressions are only delimited here: the result is the user's own text, which Spark's analyzer
-reads. A keyword may be the name of a column, so the position decides: WHEN, THEN and END follow
-an operand, CASE and columns stand where an operand is expected. Spark's parser reads the same
+parses. A keyword may be the name of a column, so the position decides: WHEN, THEN and END follow
+an operand, CASE and columns come where an operand is expected. Spark's parser reads the same
 text, so doubtful text need not be rejected here.
 """
 
@@ -25,19 +25,19 @@ _CASE = "CASE"
 _EXPECTS_OPERAND = keywords(
     "AND OR NOT IN LIKE ILIKE RLIKE REGEXP BETWEEN IS DISTINCT FROM DIV WHEN THEN ELSE ESCAPE"
 )
-# Operators that need no operand before them, because this word stands there.
+# Operators that need no operand before them, because this word is there.
 _TWO_WORDS = frozenset(
     [(_CASE, "WHEN"), ("IS", "DISTINCT"), ("NOT", "DISTINCT"), ("DISTINCT", "FROM")]
     + [("NOT", word) for word in ("IN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "BETWEEN")]
 )
-# What cannot begin an operand, so that CASE before it is a column of that name.
+# Tokens that cannot begin an operand, so that CASE before them is a column of that name.
 _FOLLOWS_OPERAND = keywords("= == < > <= >= <> != <=> . , ) ] * / % AND OR IS IN LIKE BETWEEN THEN")
 
 
 def read_expression(cursor: Cursor, until: Callable[[Cursor], bool]) -> str:
-    """Step over an expression and return its text.
+    """Parse an expression and return its text.
 
-    It ends where ``until`` holds outside of all brackets and CASE expressions, at the bracket
+    It ends where ``until`` is true outside of all brackets and CASE expressions, at the bracket
     that closes the one around it, at a semicolon, and at the end of the text.
 
     Raises:
@@ -53,7 +53,7 @@ def read_expression(cursor: Cursor, until: Callable[[Cursor], bool]) -> str:
 
 
 class _Walk:
-    """One walk over an expression: what is open, and whether an operand has just ended."""
+    """One walk over an expression: open brackets and CASEs, and the end of an operand."""
 
     def __init__(self, cursor: Cursor, until: Callable[[Cursor], bool]) -> None:
         self._cursor = cursor
@@ -89,7 +89,7 @@ class _Walk:
         if symbol in _CLOSING:
             self._open.append(_CLOSING[symbol])
         elif symbol in _CLOSING.values():
-            # A CASE that is still open was none: brackets are certain, words are not.
+            # A CASE that is still open was a column: brackets are certain, words are not.
             while self._open and self._open.pop() != symbol:
                 pass
         self._ended = symbol in _ENDS_OPERAND
@@ -107,7 +107,7 @@ class _Walk:
         self._ended = not (is_operator and word in _EXPECTS_OPERAND)
 
     def _type(self) -> None:
-        """Step over ``::`` and a type: the commas of ``map<int, int>`` part nothing."""
+        """Parse ``::`` and a type: the commas of ``map<int, int>`` separate nothing."""
         cursor = self._cursor
         cursor.skip()
         cursor.skip()
@@ -131,10 +131,10 @@ def has_default(text: str) -> bool:
 
 
 def with_defaults(text: str, values: Sequence[str]) -> str:
-    """Return an INSERT with the text of a value in the place of each ``DEFAULT``.
+    """Return an INSERT with each ``DEFAULT`` replaced by the text of a value.
 
-    ``values`` are those of the columns, in the order of the values. Where the keyword stands
-    for no whole value of a row it is left to Spark, which refuses it.
+    ``values`` are those of the columns, in the order of the values. A keyword that is not a
+    whole value of a row is left to Spark, which refuses it.
 
     >>> with_defaults("INSERT INTO t VALUES (1, DEFAULT)", ["0", "now()"])
     'INSERT INTO t VALUES (1, (now()))'

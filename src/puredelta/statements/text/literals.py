@@ -1,7 +1,7 @@
 """Literals in statement text, and values as SQL literals.
 
-The escapes are those of Spark's string literals. ``spark.sql.parser.escapedStringLiterals``,
-which switches them off, is a setting of the past and not followed here.
+The escapes are those of Spark's string literals. The legacy setting
+``spark.sql.parser.escapedStringLiterals``, which switches them off, is not followed here.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _LONG = range(-(2**63), 2**63)
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - UTC is written after it
 _MICROSECOND = dt.timedelta(microseconds=1)
 
-# What a quoted literal cannot hold under every setting: escapes and raw literals depend on
-# spark.sql.parser.escapedStringLiterals, and ${...} would be taken for a variable.
+# Characters that a quoted literal cannot hold under every setting: escapes and raw literals depend
+# on spark.sql.parser.escapedStringLiterals, and ${...} would be taken for a variable.
 _DELICATE = re.compile(r"['\\]|\$\{")
 
 
 def python_literal(value: object) -> str | None:
-    """Return a plain Python value as SQL text; None where Spark has to be asked.
+    """Return a plain Python value as SQL text; None where only Spark can.
 
     >>> python_literal(2**40), python_literal(1.5), python_literal("text")
     ('1099511627776L', '1.5D', "'text'")
@@ -117,7 +117,7 @@ def _number(value: object) -> str | None:
 
 
 def _signed(number: str) -> str:
-    """Return a number that no operator before it can run into: ``a-(-1)`` is no comment."""
+    """Return a number that is safe after any operator: ``a-(-1)`` is no comment."""
     return f"({number})" if number.startswith("-") else number
 
 
@@ -156,11 +156,11 @@ _ESCAPED = {
     "%": "\\%",
     "_": "\\_",
 }
-"""Characters that mean something else after a backslash; all others mean themselves."""
+"""Characters with another meaning after a backslash; all others mean themselves."""
 
 
 def accept_text(cursor: Cursor) -> str | None:
-    """Step over text in quotes and return what it means; None if there is none."""
+    """Parse text in quotes and return its value; None if there is none."""
     token = cursor.peek()
     if token is None or token.kind not in _STRINGS:
         return None
@@ -169,7 +169,7 @@ def accept_text(cursor: Cursor) -> str | None:
 
 
 def read_text(cursor: Cursor, *, expected: str = "text in quotes") -> str:
-    """Step over text in quotes and return what it means."""
+    """Parse text in quotes and return its value."""
     text = accept_text(cursor)
     if text is None:
         raise cursor.error(expected=expected)
@@ -177,7 +177,7 @@ def read_text(cursor: Cursor, *, expected: str = "text in quotes") -> str:
 
 
 def text_value(token: Token) -> str:
-    r"""Return what one token of text means.
+    r"""Return the value of one text token.
 
     >>> text_value(Token(TokenKind.STRING, r"'it\'s\tnew'", 0))
     "it's\tnew"

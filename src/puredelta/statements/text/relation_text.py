@@ -1,4 +1,4 @@
-"""Where a relation can stand in a text, and where the other name of one has its place.
+"""Positions of relations and of their aliases in a text.
 
 Keywords and brackets decide, as in Spark's grammar: a name is a relation after FROM, JOIN or
 TABLE and in the list that FROM begins, and no relation among expressions.
@@ -15,7 +15,7 @@ from puredelta.statements.text.cursor import Cursor
 _BEGIN_QUERIES = keywords("SELECT WITH FROM VALUES TABLE MAP REDUCE")
 _BEFORE_RELATIONS = keywords("JOIN TABLE INTO OVERWRITE USING")
 _PASSED_OVER = keywords("LATERAL STREAM ONLY")
-"""Keywords between those and a relation."""
+"""Keywords between those before a relation and the relation."""
 _AFTER_LISTS = keywords(
     "WHERE GROUP HAVING ORDER SORT CLUSTER DISTRIBUTE LIMIT OFFSET WINDOW QUALIFY SELECT SET "
     "VALUES UNION EXCEPT MINUS SETMINUS INTERSECT VIEW PIVOT UNPIVOT INSERT"
@@ -28,7 +28,7 @@ _NEVER_NAMES = keywords(
     "ANTI CROSS EXCEPT FULL INNER INTERSECT JOIN LATERAL LEFT NATURAL ON RIGHT SEMI MINUS SETMINUS "
     "UNION USING"
 )
-"""Keywords that Spark takes for no other name of a table."""
+"""Keywords that Spark does not accept as an alias of a table."""
 _CLAUSES = keywords(
     "WHERE HAVING QUALIFY LIMIT OFFSET SELECT INSERT MAP REDUCE PIVOT UNPIVOT WINDOW DO"
 )
@@ -50,7 +50,7 @@ class _Level:
     """The inside of a pair of brackets, or the whole text."""
 
     has_clauses: bool
-    """Whether a query or a join can be here, and no plain expression."""
+    """Whether a query or a join can be here, rather than a plain expression."""
     expects: bool
     """Whether the next token can begin a relation."""
     in_list: bool = False
@@ -58,7 +58,7 @@ class _Level:
 
 
 def read_relations(tokens: Sequence[Token]) -> RelationText:
-    """Return where relations can stand; before its first query a statement names tables anywhere.
+    """Return the positions of relations; before its first query a statement names tables anywhere.
 
     >>> from puredelta.protocol.schema.sql_lexer import tokenize
     >>> sorted(read_relations(tokenize("SELECT a, b.c FROM t, (u JOIN v) WHERE x IN (w)")).starts)
@@ -103,7 +103,7 @@ def _inside(level: _Level, bracket: Token, following: Sequence[Token]) -> _Level
 
 
 def _read_keyword(level: _Level, word: str, tokens: Sequence[Token], at: int) -> bool:
-    """Note what a word means for the tokens after it; return whether it begins a query."""
+    """Apply a keyword to the tokens after it; return whether it begins a query."""
     if word in _PASSED_OVER:
         return False
     level.expects = False
@@ -132,7 +132,7 @@ def _read_keyword(level: _Level, word: str, tokens: Sequence[Token], at: int) ->
 
 
 def find_alias_place(cursor: Cursor) -> int | None:
-    """Return where in the text an alias of the table before belongs; None if the table has one.
+    """Return the position for an alias of the table before; None if the table has one.
 
     Options, a sample and a watermark come before the alias. The cursor stays.
     """

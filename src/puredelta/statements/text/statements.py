@@ -1,7 +1,7 @@
-"""Statements of a text of several, such as a file: split at semicolons as Spark's shell does.
+"""The statements of a text, such as a file: split at semicolons as in Spark's shell.
 
-A semicolon in text, in a name or in a comment, nested ones included, ends no statement, and none
-between BEGIN and END of a script does.
+A semicolon does not end a statement in text, in a name, in a comment (also nested ones), or between
+BEGIN and END of a script.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ def _parts(text: str) -> Iterator[str]:
 
 @dataclass(slots=True)
 class _Script:
-    """What of a script is open after some tokens."""
+    """The open parts of a script after some tokens."""
 
     _open: list[bool] = field(default_factory=list)
-    """For each END that is to come: whether it ends statements, and not an expression."""
+    """For each missing END: whether it ends statements rather than an expression."""
     _before: str = ":"
 
     @property

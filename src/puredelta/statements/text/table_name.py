@@ -13,7 +13,7 @@ from puredelta.spark.session.names import display_name
 from puredelta.statements.text.cursor import Cursor
 from puredelta.statements.text.literals import accept_text, read_text
 
-# As Hadoop's Path.isAbsolute: what follows an optional scheme and host begins with a slash.
+# As Hadoop's Path.isAbsolute: the path after an optional scheme and host begins with a slash.
 _ABSOLUTE = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?/")
 _SESSION_CATALOG = "spark_catalog"
 
@@ -44,11 +44,11 @@ class TableName:
 
     @property
     def qualifier(self) -> tuple[str, ...]:
-        """What may stand before the columns of an unaliased table, the longest form."""
+        """The longest qualifier of an unaliased table's columns."""
         return (_SESSION_CATALOG, *self.parts[-2:]) if self.path is not None else self.parts
 
     def seen_from(self, namespace: Sequence[str]) -> TableName:
-        """Return the name as it is known everywhere; ``namespace`` is that of one part alone."""
+        """Return the name with its namespace; ``namespace`` is that of a name of one part."""
         return TableName((*namespace, *self.parts)) if len(self.parts) == 1 else self
 
     def __str__(self) -> str:
@@ -64,15 +64,15 @@ class ComputedName:
 
 @dataclass(frozen=True, slots=True)
 class QuotedPath:
-    """``'/path'``, which only statements that Spark does not know take for a table."""
+    """``'/path'``, a table only in statements unknown to Spark."""
 
     path: str
 
 
 TableReference: TypeAlias = TableName | ComputedName
-"""What a statement names where a table is expected."""
+"""Names of tables in any statement."""
 TableArgument: TypeAlias = TableReference | QuotedPath
-"""What a statement that Spark does not know names where a table is expected."""
+"""Names of tables in statements unknown to Spark."""
 
 
 def read_table(cursor: Cursor) -> TableReference:
@@ -90,7 +90,7 @@ def read_table_argument(cursor: Cursor) -> TableArgument:
 
 
 def parse_table_name(text: str) -> TableName:
-    """Read a name that was computed: the whole text is the name."""
+    """Parse a computed name: the whole text is the name."""
     cursor = Cursor(text)
     name = read_table(cursor)
     cursor.expect_end()
@@ -106,7 +106,7 @@ _IN_PATH = re.compile(r"@(?:v(?P<version>\d+)|(?P<timestamp>\d{17}))\Z", re.IGNO
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeTravel:
-    """A version, or the one that was the newest at a time; one of the two."""
+    """A version by number, or the newest at a time; exactly one of the two."""
 
     version: str | None = None
     timestamp: str | None = None
@@ -115,7 +115,7 @@ class TimeTravel:
 def sees_time_travel(cursor: Cursor, ahead: int = 0) -> bool:
     """Tell whether ``[FOR] VERSION AS OF`` or ``[FOR] TIMESTAMP AS OF`` comes next.
 
-    ``ahead`` is how many tokens come before it.
+    ``ahead`` is the number of tokens before it.
     """
     ahead += cursor.sees("FOR", ahead=ahead)
     kind = cursor.peek(ahead)
@@ -124,7 +124,7 @@ def sees_time_travel(cursor: Cursor, ahead: int = 0) -> bool:
 
 
 def accept_time_travel(cursor: Cursor) -> TimeTravel | None:
-    """Step over time travel to a literal, which is what statements that Spark does not know take.
+    """Parse time travel to a literal, the only form in statements unknown to Spark.
 
     Raises:
         SqlSyntaxError: no number or text in quotes follows.
@@ -138,15 +138,15 @@ def accept_time_travel(cursor: Cursor) -> TimeTravel | None:
 
 
 def accept_time_travel_of_query(cursor: Cursor) -> TimeTravel | None:
-    """Step over time travel as queries have it; the timestamp is an expression's text.
+    """Parse time travel in the form of queries; the timestamp is an expression's text.
 
-    What no version is comes out as it is written.
+    A wrong version is returned as it is written.
     """
     return _accept(cursor, _any_version, _timestamp_expression)
 
 
 def split_time_travel(path: str) -> tuple[str, TimeTravel | None]:
-    """Return a path without the version or time it ends in: ``/t@v3``, ``/t@20250131120000000``.
+    """Return a path and the version or time at its end: ``/t@v3``, ``/t@20250131120000000``.
 
     >>> split_time_travel("/data/events@v3")
     ('/data/events', TimeTravel(version='3', timestamp=None))
@@ -159,7 +159,7 @@ def split_time_travel(path: str) -> tuple[str, TimeTravel | None]:
         return root, TimeTravel(version=found["version"])
     try:
         at = dt.datetime.strptime(f"{digits}000", "%Y%m%d%H%M%S%f")  # noqa: DTZ007 - the session's
-    except ValueError:  # no such day or hour, which is said where the time is needed
+    except ValueError:  # no such day or hour; the error is raised where the time is needed
         return root, TimeTravel(timestamp=digits)
     return root, TimeTravel(timestamp=at.isoformat(sep=" "))
 
@@ -194,9 +194,9 @@ def _any_version(cursor: Cursor) -> str:
 
 
 def _timestamp_expression(cursor: Cursor) -> str:
-    """Step over a literal, a function call or something in brackets.
+    """Parse a literal, a function call or an expression in brackets.
 
-    Where a longer expression ends and an alias begins only Spark's grammar can tell.
+    Only Spark's grammar can tell the end of a longer expression from an alias.
     """
     start = cursor.position
     token = cursor.peek()
