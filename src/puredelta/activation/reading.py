@@ -119,9 +119,6 @@ def prepare_stream(spark: SparkSession, captured: CapturedOptions) -> str | None
     """Check the options of a stream over Connect; return its start time, if any, with UTC offset.
 
     The data source does not know the session's time zone.
-
-    Raises:
-        InvalidRequestError, UnsupportedError: see `StreamOptions.parse`.
     """
     chosen = StreamOptions.parse(captured.option, lambda text: resolve_timestamp(spark, text))
     chosen.require_untracked()

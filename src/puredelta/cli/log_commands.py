@@ -54,11 +54,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
 def open_log(context: Context, table: str) -> TableLog:
-    """Open the log of a table at a path or URI.
-
-    Raises:
-        UnsupportedError, InvalidRequestError: see `puredelta.store.registry.Storage.open`.
-    """
+    """Open the log of a table at a path or URI."""
     return TableLog.open(table, storage=NO_SESSION.with_options(context.storage_options))
 
 

@@ -102,11 +102,7 @@ class DeclaredCommand(click.Command):
         """The switch that runs the function of the same name in `SPARK`."""
 
     def invoke(self, ctx: click.Context) -> Invocation:
-        """Return the function and values to run.
-
-        Raises:
-            InvalidRequestError: see `read_context`.
-        """
+        """Return the function and values to run."""
         common = {parameter.name for parameter in COMMON}
         values = {name: value for name, value in ctx.params.items() if name not in common}
         switched = self.spark_switch is not None and values.pop(self.spark_switch)

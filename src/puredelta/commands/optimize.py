@@ -305,11 +305,7 @@ def execute_optimize(
 
 
 def plan_optimize(command: Command, spec: OptimizeSpec) -> Optimization:
-    """Choose the files that an OPTIMIZE rewrites. Runs no job on a classic session.
-
-    Raises:
-        InvalidRequestError: as `execute_optimize`.
-    """
+    """Choose the files that an OPTIMIZE rewrites. Runs no job on a classic session."""
     snapshot = command.snapshot
     settings = OptimizeSettings.parse(command.session.settings)
     if snapshot.config.supports(CLUSTERING):

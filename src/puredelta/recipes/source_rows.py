@@ -242,9 +242,6 @@ def with_unique_keys(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
     """Return rows that are refused for a repeated key, at the latest when they are read.
 
     Plain files hold the same rows however often they are read: a job counts their keys now.
-
-    Raises:
-        InvalidRequestError: see `require_unique`.
     """
     if not reads_plain_files(rows):
         return one_row_per_key(rows, keys, Duplicates.ERROR, ())

@@ -213,7 +213,6 @@ def list_partition_files(
     Raises:
         InvalidRequestError: the catalog has no partitions (DELTA_CONVERSION_NO_PARTITION_FOUND),
             one outside of the table's directory, or two in one directory.
-        TableNotFoundError, InvalidRequestError: as `require_files`.
     """
     directories: dict[str, PartitionDirectory] = {}
     for partition in partitions:

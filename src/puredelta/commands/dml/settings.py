@@ -45,7 +45,7 @@ class ExecutionSettings:
     collects_statistics: bool = True
     """``stats.collect``."""
     writer: WriterSettings = field(default_factory=WriterSettings)
-    """How files are written, and whether Spark writes all."""
+    """Options of the file writer, and whether Spark writes all files."""
     must_stage: str | None = None
     """The setting that forbids reading a source in place, if there is one."""
     key_limits: KeyLimits = KeyLimits()

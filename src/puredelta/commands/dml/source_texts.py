@@ -31,14 +31,14 @@ class SourceTexts:
 
     files: Sequence[DataFile]
     stored: Mapping[str, Sequence[int | None]]
-    """By column inside the files: the bytes that the footer of each file tells, or ``None``."""
+    """Bytes according to the footer of each file, or ``None``, by column inside the files."""
     open_file: Callable[[DataFile], BinaryIO]
 
     def largest_part(self, names: Sequence[str], *, parts: int = 1, bytes_max: int) -> int:
-        """Return how many bytes some columns have in the part of the source with most of them.
+        """Return the bytes of some columns in the part of the source with most of them.
 
-        ``parts`` are those of `SourcePart`. No more is read than shows that there are more than
-        ``bytes_max`` in all. What cannot be read counts as that many.
+        ``parts`` are those of `SourcePart`. Reading stops at more than ``bytes_max`` in all. An
+        unreadable text counts as that many.
         """
         total: _Bytes = np.zeros(parts, np.int64)
         unknown: list[tuple[DataFile, list[str]]] = []

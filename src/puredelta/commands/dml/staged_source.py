@@ -80,7 +80,7 @@ class StagedSource:
     profile: SourceProfile
     names: ColumnNames = field(default_factory=ColumnNames)
     texts: SourceTexts | None = field(default=None, repr=False)
-    """What its texts take; ``None``: nothing is known of them."""
+    """Sizes of its texts; ``None`` if they are unknown."""
     in_place: SourceFiles | None = None
     """The source's own files, if they are read in place."""
     mode: str = "without a source"
