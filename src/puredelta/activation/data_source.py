@@ -197,7 +197,7 @@ if _LIMITS is not None:
             self._is_bounded = False
 
         def getDefaultReadLimit(self) -> Any:
-            """Return the limit from the options; a limit of files stands for both limits."""
+            """Return the limit from the options; a limit of files replaces both limits."""
             limits = self._options.limits
             if limits.max_files is not None:
                 return _LIMITS.ReadMaxFiles(limits.max_files)

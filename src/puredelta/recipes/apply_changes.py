@@ -69,7 +69,7 @@ from puredelta.spark.session.names import quote
 ROW_SEQUENCE = "__SEQUENCE"
 """The sequence of the row's event."""
 DELETED = "__DELETED"
-"""Whether the row stands for a deleted key."""
+"""Whether the row marks a deleted key."""
 _STATE = (ROW_SEQUENCE, DELETED, DELETED_AT, SET_AT, TRUNCATED_AT)
 
 

@@ -30,7 +30,7 @@ from puredelta.protocol.table.table_config import TableConfig
 from puredelta.quantities import counted
 
 NOT_COUNTED = -1
-"""Stands for the number of affected rows where whole files without a row count were removed."""
+"""Number of affected rows after the removal of whole files without a row count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

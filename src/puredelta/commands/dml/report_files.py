@@ -179,4 +179,4 @@ def _as_add(remove: Remove) -> Add:
 
 
 _ANY_ADD = Add(path="new", partition_values={}, size_bytes=0, modified_ms=0, data_change=True)
-"""Stands for all files of a statement that only adds files."""
+"""Placeholder for the files of a statement that only adds files."""

@@ -1,6 +1,6 @@
 """Parts of a report: choices, counts, times and settings. Pure.
 
-``None``, never zero, stands for a value that only an execution knows. Sizes are bytes, times
+``None``, never zero, marks a value that only an execution knows. Sizes are bytes, times
 seconds.
 """
 

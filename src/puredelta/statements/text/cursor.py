@@ -91,7 +91,7 @@ _NUMBER = re.compile(r"\d+(?:\.\d*)?")
 class Cursor:
     """Cursor over the tokens of one text, which are read only as far as needed.
 
-    Methods named after a token or a verb of reading raise `SqlSyntaxError` for any other token.
+    Methods that read or expect a token raise `SqlSyntaxError` for any other.
     """
 
     def __init__(self, text: str) -> None:

@@ -92,7 +92,7 @@ class ClauseAssembler:
     frames: Frames
     expressions: Sequence[ResolvedExpression]
     keywords: frozenset[int]
-    """Positions at which DEFAULT stands for a value."""
+    """Positions at which DEFAULT is the value."""
     rows: RowBuilder
 
     def clauses(
