@@ -32,6 +32,8 @@ from tests.fuzz.parquet_outcome import USES, outcome_of_checkpoint, outcomes_of_
 SECONDS_MAX = 20
 _MIB = 1 << 20
 _BATCH = 250
+_REPORTED = 10_000
+"""After so many files the counts are printed: a run takes hours."""
 _USES_OF_EACH = 3
 """Of all there are, chosen by the seed."""
 _ADDRESSES_MAX = 6 << 30
@@ -59,11 +61,16 @@ def main() -> int:
         for first in range(options.seed, options.seed + options.examples, _BATCH):
             last = min(first + _BATCH, options.seed + options.examples)
             counts += survived(first, last, Path(scratch))
+            done = last - options.seed
+            if done % _REPORTED == 0 or done == options.examples:
+                _report(counts, done, time.monotonic() - started)
+    return 1 if any("VIOLATION" in result for result in counts) else 0
+
+
+def _report(counts: Counter[str], done: int, seconds: float) -> None:
     for result, number in sorted(counts.items()):
         print(f"{number:8}  {result}")  # noqa: T201
-    seconds = time.monotonic() - started
-    print(f"{options.examples} damaged files in {seconds:.0f} s")  # noqa: T201
-    return 1 if any("VIOLATION" in result for result in counts) else 0
+    print(f"{done} damaged files in {seconds:.0f} s", flush=True)  # noqa: T201
 
 
 def _warm(scratch: Path) -> None:
