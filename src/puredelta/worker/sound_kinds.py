@@ -2,7 +2,7 @@
 
 Files of one program and schema have the same bytes in their footers but for numbers and bounds.
 Walking them takes Python ten times as long as Arrow takes to parse them. So the shapes of column
-chunks are learnt from a footer that is sound (`puredelta.worker.footers.chunk_shapes`): what has
+chunks are learnt from a footer that is sound (`puredelta.worker.footers.footer_shapes`): what has
 the same schema, byte by byte, and the same shapes has the same types, lengths of bounds and
 lengths of lists, and is sound as well. The numbers in a chunk are then not looked at: wrong places
 are noticed when pages are read, and end nothing.
@@ -18,29 +18,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from puredelta.worker.files import kept
-from puredelta.worker.footers.chunk_shapes import KnownShapes, Walk
+from puredelta.worker.footers.footer_shapes import Ending, FooterShapes
 from puredelta.worker.footers.sound_footer import (
-    PHYSICAL_NAMES,
     TRAILER_BYTES,
     UnsoundFooterError,
     footer_length,
-    leaves_of,
     require_sound,
 )
-from puredelta.worker.footers.thrift_compact import (
-    LIST,
-    NEXT_I32,
-    NEXT_I64,
-    NEXT_LIST,
-    UnsupportedLayoutError,
-    list_at,
-    list_header,
-    signed,
-    varint,
-)
+from puredelta.worker.footers.thrift_compact import UnsupportedLayoutError
 
 _KINDS_MAX = 32
-_CLOSINGS_MAX = 8
+_ENDINGS_MAX = 8
 _LESSONS_MAX = 64
 """Footers that may be learnt before it must have paid."""
 
@@ -84,51 +72,24 @@ def sound_parquet(file: BinaryIO, **options: Any) -> pq.ParquetFile:
     return pq.ParquetFile(file, **options)
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _Kind:
     """Footers of one schema."""
 
-    prefix: bytes
-    """Version and schema."""
-    columns: bytes
-    """How a row group begins."""
-    parts: tuple[KnownShapes, ...]
-    group_end: KnownShapes
-    closings: list[bytes] = field(default_factory=list)
-    """What came after the row groups."""
+    shapes: FooterShapes
+    endings: list[Ending] = field(default_factory=list)
 
-    def is_like(self, content: bytes, *, learns: bool = False) -> bool:
-        """Return whether a footer has known shapes alone; with ``learns`` others become known."""
-        at = len(self.prefix)
-        if not content.startswith(self.prefix) or content[at : at + 1] != NEXT_I64:
-            return False
-        rows, at = varint(content, at + 1)
-        if content[at : at + 1] != NEXT_LIST:
-            return False
-        count, _, at = list_at(content, at + 1)
-        total = 0
-        for _ in range(count):
-            if not content.startswith(self.columns, at):
-                return False
-            at += len(self.columns)
-            for part in self.parts:
-                found = part.read(content, at)
-                if found is None:
-                    if not learns:
-                        return False
-                    found = part.learn(content, at, number=0)
-                at = found[0]
-            found = self.group_end.read(content, at)
-            if found is None:
-                if not learns:
-                    return False
-                found = self.group_end.learn(content, at, number=1)
-            at = found[0]
-            total += found[1] or 0
-        closing = content[at:]
-        if learns and closing not in self.closings:
-            self.closings = [closing, *self.closings[: _CLOSINGS_MAX - 1]]
-        return total == signed(rows) and closing in self.closings
+    def is_like(self, content: bytes) -> bool:
+        """Return whether a footer has known shapes alone."""
+        found = self.shapes.read(content)
+        return found is not None and found[1] in self.endings
+
+    def learn(self, content: bytes) -> None:
+        """Make the shapes of a footer known."""
+        found = self.shapes.read(content, learns=True)
+        if found is not None and found[1] not in self.endings:
+            self.endings[_ENDINGS_MAX - 1 :] = ()
+            self.endings.insert(0, found[1])
 
 
 class _KnownKinds:
@@ -147,7 +108,7 @@ class _KnownKinds:
                         self._kinds.insert(0, self._kinds.pop(number))
                     self._recognized += 1
                     return True
-        except (UnsupportedLayoutError, IndexError):
+        except (UnsupportedLayoutError, IndexError, UnicodeDecodeError):
             pass
         return False
 
@@ -157,27 +118,9 @@ class _KnownKinds:
             return
         self._lessons += 1
         try:
-            kind = self._kind_of(content)
-            if kind.is_like(content, learns=True) and kind.is_like(content):
-                self._kinds = [kind, *(k for k in self._kinds if k is not kind)][:_KINDS_MAX]
+            known = (kind for kind in self._kinds if kind.shapes.has_schema_of(content))
+            kind = next(known, None) or _Kind(FooterShapes.of(content))
+            kind.learn(content)
         except (UnsupportedLayoutError, IndexError):
             return
-
-    def _kind_of(self, content: bytes) -> _Kind:
-        walk = Walk(content)
-        for header, kind in ((NEXT_I32, NEXT_I32[0] & 15), (NEXT_LIST, LIST)):
-            if content[walk.position : walk.position + 1] != header:
-                raise UnsupportedLayoutError("an unusual footer")
-            walk.position += 1
-            walk.value(kind, (0,))
-        prefix = content[: walk.position]
-        known = next((kind for kind in self._kinds if kind.prefix == prefix), None)
-        if known is not None:
-            return known
-        leaves = leaves_of(content)
-        return _Kind(
-            prefix=prefix,
-            columns=NEXT_LIST + list_header(len(leaves)),
-            parts=tuple(KnownShapes(PHYSICAL_NAMES[leaf.physical]) for leaf in leaves),
-            group_end=KnownShapes(""),
-        )
+        self._kinds = [kind, *(k for k in self._kinds if k is not kind)][:_KINDS_MAX]

@@ -110,6 +110,31 @@ def test_alike_files_are_parsed_once(parsed: list[bytes]) -> None:
     assert len(parsed) < 6
 
 
+def test_files_of_several_row_groups_are_parsed_once(parsed: list[FooterEnd]) -> None:
+    """Each has another number of groups, and pandas' note of its rows, as those of pandas have."""
+    statistics = TableStatistics(table_config(SCHEMA, vectors=False))
+    known = KnownFooters(statistics)
+    random = Random(7)
+    for number in range(60):
+        rows = [
+            {
+                "l": random.choice([None, random.randrange(10**9)]),
+                "s": random.choice([None, "b" * random.randrange(200), "ü"]),
+                "f": random.choice([1.5, float("nan")]),
+                "i": None if number % 3 else random.randrange(99),
+            }
+            for _ in range(random.randint(1, 40))
+        ]
+        columns = pa.schema(
+            [("l", pa.int64()), ("s", pa.string()), ("f", pa.float32()), ("i", pa.int32())]
+        )
+        table = pa.Table.from_pylist(rows, columns)
+        table = table.replace_schema_metadata({"pandas": f'{{"stop": {len(rows)}}}'})
+        end = end_of(parquet(table, row_group_size=random.choice([3, 9, 40])))
+        assert known.describe(end) == by_arrow(statistics, end)
+    assert len(parsed) < 15
+
+
 def test_no_statistics_are_wanted(parsed: list[bytes]) -> None:
     known = KnownFooters(None)
     for number in range(9):
@@ -173,7 +198,9 @@ def test_damaged_footers_are_never_understood_otherwise(monkeypatch: pytest.Monk
     """
     statistics = TableStatistics(table_config(SCHEMA, vectors=False))
     known = KnownFooters(statistics)
-    end = end_of(parquet(pa.table({"l": [1, 300], "s": ["abc", "b"], "i": [1, None]})))
+    table = pa.table({"l": [1, 300, 7], "s": ["abc", "b", "c"], "i": [1, None, None]})
+    # Arrow's own copy of the schema is left out: Arrow refuses a damaged one, Spark reads none.
+    end = end_of(parquet(table, row_group_size=2, store_schema=False))
     known.describe(end)
 
     def refuse(_end: FooterEnd) -> pq.FileMetaData:

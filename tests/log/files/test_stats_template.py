@@ -25,6 +25,7 @@ from puredelta.protocol.schema.types import (
     StructType,
 )
 from puredelta.worker.footers.chunk_shapes import Found
+from puredelta.worker.footers.footer_shapes import Group
 from tests.log.files.test_file_stats import table_config
 
 ROWS = 9
@@ -66,7 +67,8 @@ def test_encoders_agree(names: tuple[str, ...], vectors: bool) -> None:
     encode = statistics.chunk_encoder(kind)
     for _ in range(500):
         chunks = [_random_chunk(random, name) for name in names]
-        assert encode(ROWS, chunks) == statistics.encode_chunks(kind, ROWS, chunks)
+        groups = [Group(ROWS, chunks)]
+        assert encode(groups) == statistics.encode_chunks(kind, groups)
 
 
 def test_usual_files_fill_every_gap() -> None:
@@ -89,6 +91,5 @@ def test_a_column_that_is_in_no_chunk_has_no_template() -> None:
     kind = statistics.kind(footer, schema_message(footer))
     assert kind.names is not None
     assert StatsTemplate.of(kind.plans, kind.names, prefix_length=32, tight_bounds=None) is None
-    assert statistics.chunk_encoder(kind)(3, [(0, 0, 1, 2)]) == statistics.encode_chunks(
-        kind, 3, [(0, 0, 1, 2)]
-    )
+    groups = [Group(3, [(0, 0, 1, 2)])]
+    assert statistics.chunk_encoder(kind)(groups) == statistics.encode_chunks(kind, groups)

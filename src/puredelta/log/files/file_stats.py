@@ -37,6 +37,7 @@ from puredelta.protocol.table.stats import (
 )
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.worker.footers.chunk_shapes import Found, Raw
+from puredelta.worker.footers.footer_shapes import Group
 
 _Texts: TypeAlias = "Callable[[Raw, Raw], tuple[str, str] | None]"
 """Minimum and maximum as JSON; ``None`` if one has none."""
@@ -145,7 +146,7 @@ def combined(
     for num_rows, leaves in files:
         if num_rows and total_rows:
             total = {
-                path: _both(total[path], total_rows, leaves[path], num_rows)
+                path: LeafStatistics(*_both(total[path], total_rows, leaves[path], num_rows))
                 for path in total
                 if path in leaves
             }
@@ -155,19 +156,15 @@ def combined(
     return total
 
 
-def _both(
-    one: LeafStatistics, one_rows: int, other: LeafStatistics, other_rows: int
-) -> LeafStatistics:
-    nulls = None
-    if one.null_count is not None and other.null_count is not None:
-        nulls = one.null_count + other.null_count
-    if one.null_count == one_rows:
-        return LeafStatistics(other.minimum, other.maximum, nulls)
-    if other.null_count == other_rows:
-        return LeafStatistics(one.minimum, one.maximum, nulls)
-    return LeafStatistics(
-        _least(one.minimum, other.minimum), _greatest(one.maximum, other.maximum), nulls
-    )
+def _both(one: _Read, one_rows: int, other: _Read, other_rows: int) -> _Read:
+    low, high, one_nulls = one
+    other_low, other_high, other_nulls = other
+    nulls = None if one_nulls is None or other_nulls is None else one_nulls + other_nulls
+    if one_nulls == one_rows:
+        return other_low, other_high, nulls
+    if other_nulls == other_rows:
+        return low, high, nulls
+    return _least(low, other_low), _greatest(high, other_high), nulls
 
 
 def _least(one: Any, other: Any) -> Any:
@@ -281,7 +278,7 @@ class TableStatistics:
         """Return how files of this schema and writer are read."""
         return self._reader.kind(footer, message)
 
-    def chunk_encoder(self, kind: FileKind) -> Callable[[int, Sequence[Found]], str]:
+    def chunk_encoder(self, kind: FileKind) -> Callable[[Sequence[Group]], str]:
         """Return what `encode_chunks` does for files of one kind, faster for most of them."""
         template = None
         if kind.names is not None:
@@ -292,15 +289,16 @@ class TableStatistics:
                 tight_bounds=self._tight_bounds,
             )
 
-        def encode(num_rows: int, chunks: Sequence[Found]) -> str:
-            text = None if template is None else template.fill(num_rows, chunks)
-            return self.encode_chunks(kind, num_rows, chunks) if text is None else text
+        def encode(groups: Sequence[Group]) -> str:
+            text = template.fill(*groups[0]) if template is not None and len(groups) == 1 else None
+            return self.encode_chunks(kind, groups) if text is None else text
 
         return encode
 
-    def encode_chunks(self, kind: FileKind, num_rows: int, chunks: Sequence[Found]) -> str:
-        """Return the JSON text of a file of one row group, from what its chunks say."""
-        reads = [_of_chunk(plan, chunks, num_rows) for plan in kind.plans]
+    def encode_chunks(self, kind: FileKind, groups: Sequence[Group]) -> str:
+        """Return the JSON text of a file from what the chunks of its row groups say."""
+        reads: Sequence[_Read] = [_of_chunks(plan, groups) for plan in kind.plans]
+        num_rows = sum(rows for rows, _ in groups)
         if kind.names is not None:
             return self._encode_columns(kind.names, num_rows, reads)
         leaves = {
@@ -382,18 +380,29 @@ def _of_chunk(plan: LeafPlan, chunks: Sequence[Found], num_rows: int) -> _Read:
     return *decode(low, high), nulls
 
 
+def _of_chunks(plan: LeafPlan, groups: Sequence[Group]) -> _Read:
+    """Return the statistics of a leaf over the row groups of a file, none of them empty."""
+    rows, chunks = groups[0]
+    total = _of_chunk(plan, chunks, rows)
+    for more, chunks in groups[1:]:
+        total = _both(total, rows, _of_chunk(plan, chunks, more), more)
+        rows += more
+    return total
+
+
 def _read_leaf(
     plan: LeafPlan,
     groups: Sequence[pq.RowGroupMetaData],
     nan_leaves: Collection[LeafPath] | None,
 ) -> LeafStatistics:
     """Return the statistics of a leaf over the row groups of a file, empty groups left out."""
-    total, total_rows = _NO_ROWS, 0
+    total: _Read = _NO_ROWS
+    total_rows = 0
     for group in groups:
-        part = LeafStatistics(*_read_group(plan, group, nan_leaves))
+        part = _read_group(plan, group, nan_leaves)
         total = _both(total, total_rows, part, group.num_rows) if total_rows else part
         total_rows += group.num_rows
-    return total
+    return LeafStatistics(*total)
 
 
 def _read_group(

@@ -116,7 +116,7 @@ class Walk:
             case _:
                 raise UnsupportedLayoutError(f"a value of kind {kind}")
 
-    def shape(self, physical: str) -> ReadShape:
+    def shape(self, physical: str, *, is_wanted: bool = True) -> ReadShape:
         """Return what reads bytes of the shape that was stepped over."""
         if [path for path in (_NULLS, _GROUP_ROWS, _HIGH, _LOW) if path in self._groups] != (
             self._groups
@@ -132,7 +132,8 @@ class Walk:
                 segment += part
         steps.append((segment, None))
         if len(steps) == 1:
-            return _read_fixed(segment, tuple(self._groups), _UNPACK.get(physical))
+            groups = tuple(self._groups) if is_wanted else ()
+            return _read_fixed(segment, groups, _UNPACK.get(physical))
         if [path for _, path in steps] == [_HIGH, _LOW, None] and self._groups[0] == _NULLS:
             return _read_two_texts(steps)
         return _read_with_holes(steps)
@@ -190,6 +191,8 @@ class KnownShapes:
 
     physical: str
     shapes: list[ReadShape] = field(default_factory=list)
+    is_wanted: bool = True
+    """Whether its numbers and bounds are read."""
 
     def read(self, content: bytes, position: int) -> Found | None:
         """Read what begins at a position; ``None`` if it has none of the known shapes."""
@@ -205,7 +208,7 @@ class KnownShapes:
         """Note the shape of what begins here, after the field of this number."""
         walk = Walk(content, position, fixed_width=self.physical != "BYTE_ARRAY")
         walk.struct(number=number)
-        shape = walk.shape(self.physical)
+        shape = walk.shape(self.physical, is_wanted=self.is_wanted)
         try:
             found = shape(content, position)
         except struct.error as other:

@@ -160,6 +160,17 @@ def leaves_of(footer: bytes) -> tuple[FooterLeaf, ...]:
     return tuple(_leaves(elements))
 
 
+def spark_pairs(content: bytes, at: int) -> tuple[tuple[tuple[bytes, bytes | None], ...], int]:
+    """Return Spark's keys and values of a footer's list of pairs, and the place after the list."""
+    pairs, at = _structs(content, at, _PAIR)
+    if any(1 not in pair for pair in pairs):
+        raise UnsupportedLayoutError("a pair without a key")
+    found = tuple((pair[1], pair.get(2)) for pair in pairs if pair[1].startswith(_SPARK_KEYS))
+    for _, value in found:
+        (value or b"").decode()
+    return found, at
+
+
 class _Footer:
     """A footer whose fields are checked one after the other, in the order of the file."""
 
@@ -211,11 +222,7 @@ class _Footer:
         return at
 
     def _pairs(self, at: int) -> int:
-        pairs, at = _structs(self._content, at, _PAIR)
-        for pair in pairs:
-            if pair.get(1, b"").startswith(_SPARK_KEYS):
-                pair.get(2, b"").decode()
-        return at
+        return spark_pairs(self._content, at)[1]
 
     def _created_by(self, at: int) -> int:
         length, at = varint(self._content, at)
