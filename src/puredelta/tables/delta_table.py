@@ -7,8 +7,9 @@ call the commands.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
@@ -34,7 +35,7 @@ from puredelta.commands.read_table import history_rows, resolve_timestamp
 from puredelta.commands.restore import RestoreOutcome, prepare_restore
 from puredelta.commands.statement.report import last_report, with_report
 from puredelta.commands.vacuum import prepare_vacuum
-from puredelta.errors import ErrorCode, TableNotFoundError
+from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.resolve.table_attributes import table_identity
 from puredelta.spark.session.pyspark_errors import methods_like_pyspark
@@ -57,6 +58,8 @@ from puredelta.tables.builders import (
 from puredelta.tables.open_table import OpenTable, require_storage_options
 from puredelta.tables.table_builder import DeltaTableBuilder
 
+N = TypeVar("N", int, float)
+
 
 @methods_like_pyspark
 class TableMaintenance:
@@ -76,7 +79,8 @@ class TableMaintenance:
             InvalidRequestError: the time is negative, or shorter than the table's while
                 ``spark.databricks.delta.retentionDurationCheck.enabled`` is on.
         """
-        prepare_vacuum(self._spark, self._log, retention_hours=retentionHours).execute()
+        hours = _number(retentionHours, "retentionHours", float)
+        prepare_vacuum(self._spark, self._log, retention_hours=hours).execute()
         return self._spark.createDataFrame([], StructType([]))
 
     def restoreToVersion(self, version: int) -> DataFrame:
@@ -98,7 +102,8 @@ class TableMaintenance:
 
     def prepareVacuum(self, retentionHours: float | None = None) -> PreparedMaintenance:
         """Return a `vacuum` that has not run yet, for `explain` and `dry_run`."""
-        prepared = prepare_vacuum(self._spark, self._log, retention_hours=retentionHours)
+        hours = _number(retentionHours, "retentionHours", float)
+        prepared = prepare_vacuum(self._spark, self._log, retention_hours=hours)
         return PreparedMaintenance(prepared)
 
     def prepareRestore(
@@ -182,6 +187,27 @@ def _require_version(value: object, name: str) -> None:
 def require_string(value: object, name: str) -> None:
     """Raise ValueError unless the value is text."""
     _require(value, name, str, "a string")
+
+
+def _number(value: object, name: str, kind: Callable[[Any], N]) -> N | None:
+    """Return a number that may be given as text, as delta-spark takes it.
+
+    Raises:
+        InvalidRequestError: it is no number (DELTA_INVALID_ARGUMENT).
+    """
+    if value is None:
+        return None
+    try:
+        number = kind(value)
+        int(number)  # neither NaN nor infinite
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidRequestError(
+            f"{name} is {value!r}, which is no number. Pass a number, or leave it out.",
+            code=ErrorCode.INVALID_ARGUMENT,
+            argument=name,
+            value=value,
+        ) from error
+    return number
 
 
 def require_integer(value: object, name: str) -> None:
@@ -490,7 +516,7 @@ class DeltaTable(TableMaintenance):
 
     def history(self, limit: int | None = None) -> DataFrame:
         """Return the commits of this table, newest first, in the columns of DESCRIBE HISTORY."""
-        return history_rows(self._spark, self._log, limit=limit)
+        return history_rows(self._spark, self._log, limit=_number(limit, "limit", int))
 
     def detail(self) -> DataFrame:
         """Return one row about this table, in the columns of DESCRIBE DETAIL."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 from urllib.parse import unquote
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import (
     AnalysisException,
     IllegalArgumentException,
@@ -22,6 +23,7 @@ from pyspark.errors import (
     QueryContext,
     UnsupportedOperationException,
 )
+from pyspark.errors.exceptions.captured import SparkRuntimeException
 
 from puredelta.errors import (
     CorruptTableError,
@@ -69,6 +71,10 @@ class NoSuchTableError(_PySparkError, TableNotFoundError, AnalysisException):
 
 class UnsupportedHereError(_PySparkError, UnsupportedError, UnsupportedOperationException):
     """A request for something that this library does not implement."""
+
+
+class FailedJobError(SparkRuntimeException, Py4JJavaError):
+    """An error of Spark with an error class, which PySpark leaves without a class of its own."""
 
 
 _ARGUMENTS = frozenset(
@@ -150,7 +156,8 @@ def like_pyspark(
     """Return the call with errors that have PySpark's class as well.
 
     A data file that a job cannot read is an error with its name; ``may_be_ours`` says whether a
-    file in a store can be one of a Delta table.
+    file in a store can be one of a Delta table. An error that PySpark raises as ``Py4JJavaError``
+    although it has an error class, such as SCALAR_SUBQUERY_TOO_MANY_ROWS, is a `FailedJobError`.
     """
 
     @functools.wraps(call)
@@ -161,9 +168,11 @@ def like_pyspark(
             take_pyspark_class(error)
             raise
         except Exception as error:
-            if (unreadable := unreadable_file(error, may_be_ours)) is None:
-                raise
-            raise unreadable from error
+            if (unreadable := unreadable_file(error, may_be_ours)) is not None:
+                raise unreadable from error
+            if may_be_ours():
+                take_spark_class(error)
+            raise
 
     return made
 
@@ -192,6 +201,21 @@ def take_pyspark_class(error: DeltaError) -> None:
     if kind is not None:
         made: Any = error
         made.__class__ = kind
+
+
+def take_spark_class(error: Exception) -> None:
+    """Let an error of the JVM that has an error class say so, as `FailedJobError`."""
+    if not isinstance(error, Py4JJavaError) or isinstance(error, PySparkException):
+        return
+    java: Any = error.java_exception
+    while java is not None:
+        found = SparkRuntimeException(origin=java)
+        if found.getCondition() is not None:
+            made: Any = error
+            made.__class__ = FailedJobError
+            made.__dict__.update(vars(found))
+            return
+        java = java.getCause()
 
 
 def _kind(error: DeltaError) -> type[DeltaError] | None:

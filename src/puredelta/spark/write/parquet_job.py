@@ -40,6 +40,7 @@ from puredelta.spark.jvm.gateway import JVM_ERRORS, insist
 from puredelta.spark.jvm.jobs import CountedWrite
 from puredelta.spark.session.concurrent_jobs import tagged_jobs
 from puredelta.spark.session.data_access import as_glob, require_shared_root
+from puredelta.spark.session.pyspark_errors import take_spark_class
 from puredelta.spark.session.session import is_connect, runs_here
 from puredelta.spark.values.row_errors import decode_row_error
 from puredelta.store.base import StorageError, Store, StoredFile
@@ -278,7 +279,7 @@ def removed_on_failure(directories: Sequence[str], store: Store) -> Iterator[Non
 def named_failures(location: str) -> Iterator[None]:
     """Raise the error of a row or of the storage instead of Spark's, which wraps it.
 
-    Anything else, such as an error of a user's function, passes as it is.
+    Anything else, such as an error of a user's function, passes, with the class of its error.
     """
     try:
         yield
@@ -313,6 +314,7 @@ def named_failures(location: str) -> Iterator[None]:
                 path=location,
                 reason=missing[0],
             ) from failure
+        take_spark_class(failure)
         raise
 
 

@@ -23,6 +23,7 @@ from puredelta.commands.reorg import run_reorg
 from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.spark.catalog.relation_cache import cached_relations, find_relations
 from puredelta.spark.jvm.stored_text import Script
+from puredelta.spark.session.pyspark_errors import like_pyspark
 from puredelta.spark.session.session import is_connect
 from puredelta.statements.execute.alter import alter, describe_detail, show
 from puredelta.statements.execute.explained import explain, refusal
@@ -84,6 +85,7 @@ from puredelta.statements.text.cursor import Cursor
 from puredelta.statements.text.table_name import TableName
 
 
+@like_pyspark
 def execute(  # noqa: C901, PLR0911, PLR0912 - one case for each statement
     spark: SparkSession, statement: ReadStatement, *, text: str, views: TemporaryViews
 ) -> DataFrame | None:

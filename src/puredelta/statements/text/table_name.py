@@ -190,6 +190,8 @@ def _any_version(cursor: Cursor) -> str:
     if text is not None:
         return text
     cursor.skip()
+    if token is not None and token.means("-"):  # no version, but the error names all of it
+        return f"-{_any_version(cursor)}"
     return "" if token is None else token.text
 
 
