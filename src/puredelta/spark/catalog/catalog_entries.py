@@ -1,11 +1,10 @@
 """Entries of Delta tables in the session catalog. Classic sessions only.
 
-A table of the catalog is a name and a location; its columns and everything else are in the
-log there. Tables of other catalogs (``cat.db.t``) are not looked up.
+An entry holds the table's name, its location and, for listings, the columns at the time of the
+last update. Everything else is in the table's log. Tables of other catalogs (``cat.db.t``) are not
+looked up.
 
-Spark itself writes the entry, from plain SQL that does not pass the activated ``spark.sql``. What
-the table is stands in its log; the entry holds its name, its location and, for listings, the
-columns it had when they were last listed.
+Spark writes the entry from plain SQL, which does not pass the activated ``spark.sql``.
 """
 
 from __future__ import annotations

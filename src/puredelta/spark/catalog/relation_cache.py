@@ -1,16 +1,16 @@
 """Delta tables in Spark's caches: relations of the catalog, and cached frames.
 
 Before Spark builds a relation for a table it asks the session catalog's cache of relations
-(``FindDataSourceTable``). For the length of one analysis the plan of each Delta table that
-a text names is put there, so no text is changed: aliases, ``db.t.column``, common table
-expressions, parameters and errors stay Spark's own. An entry that stayed would keep showing an
-old version, so it is removed at once. Should a release of Spark no longer ask there, queries
-fail; they cannot read anything wrong. Classic sessions only.
+(``FindDataSourceTable``). During one analysis that cache holds the plan of each Delta table that
+a text names, so no text is changed: aliases, ``db.t.column``, common table expressions, parameters
+and errors stay Spark's own. The plan is removed at once, because it would keep showing an old
+version. If a release of Spark no longer asks there, queries fail; they cannot return wrong rows.
+Classic sessions only.
 
-The plan of such a frame reads the files of one version. After a commit the cache gets other rows
-for the same plan: those of a plan that reads the new version in the place of the old one. Spark
-computes them when they are used; no job runs here. A frame of a version that the user asked for
-stays as it is. A frame whose columns the table no longer has leaves the cache.
+The plan of a cached frame reads the files of one version. After a commit, the cache gets the rows
+of a plan that reads the new version. Spark computes them on first use; no job runs here. A frame
+of a version that the user asked for stays as it is. A frame with columns that the table no longer
+has leaves the cache.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Temporary views of Delta tables.
 
-A view of SQL text that names a path refers to such a view in its place. Before a text that
-may use it is analyzed, the view is made again over the newest version. Classic sessions only.
+A view of SQL text that names a path refers to such a temporary view instead. The temporary view is
+updated to the newest version before any text that may use it is analyzed. Classic sessions only.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The Py4J edge: everything that touches the driver's JVM."""
+"""The Py4J edge: all access to the driver's JVM."""

@@ -1,7 +1,4 @@
-"""What Spark does to values that are written: casts, and the rules of its INSERT.
-
-Classic sessions only.
-"""
+"""Spark's casts of written values, and the rules of its INSERT. Classic sessions only."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """The session catalog: its entries, their formats, and its cached relations.
 
-Classic sessions only: the catalog has no public way to most of this.
-
-Classic sessions only: the catalog has no public way to most of this. What is read is text that
-Jackson, which Spark brings along, makes of Scala's objects: one call, however many partitions.
+Classic sessions only. The catalog has no public interface for most of this. Entries are read as
+JSON that Jackson, which Spark includes, makes of Scala's objects: one call for any number of
+partitions.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
 """Spark jobs: their progress, their entries in the UI, and writes that count rows.
 
-Classic sessions only. Spark's own event reader makes the events from JSON, so that what
-differs between releases does not matter; a driver that works without Spark's plans has no
-other way in.
+Classic sessions only. Events of the UI are made from JSON by Spark's own event reader, so
+differences between releases do not matter. A driver that works without Spark's plans has no other
+way to show its work.
 
-``DataFrameWriter`` makes the same command and forgets it. The number comes from the answers of the
-tasks whose output was committed: retries and speculative attempts count once. Classic sessions
-only.
+``DataFrameWriter`` runs the same write command and discards its row count. The count here comes
+from the committed tasks: retries and speculative attempts count once.
 """
 
 from __future__ import annotations

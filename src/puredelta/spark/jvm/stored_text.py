@@ -1,12 +1,12 @@
 """Views of the catalog and scripts (``BEGIN ... END``), run with Spark's own machinery.
 
-Control flow, variables, scopes and handlers are Spark's. A statement that is not for Spark gives
-way to a command on a catalog that is a Python object: Spark runs the command when the script
-arrives there, and the catalog gets the statement's text. Classic sessions only.
+Control flow, variables, scopes and handlers of a script are Spark's. A statement for this library
+is replaced by a command on a catalog that is a Python object: Spark runs the command when the
+script reaches it, and the catalog receives the statement's text.
 
-Spark keeps the text of a view as the user wrote it, and resolves it anew in the namespace and
-with the settings of its definition. Here it gets the same entry with another text, one that
-names temporary views in the place of what Spark does not know. Classic sessions only.
+Spark keeps the text of a view as the user wrote it, and resolves it in the namespace and with the
+settings of its definition. Here Spark gets the same entry with another text: temporary views
+replace the tables that Spark does not know. Classic sessions only.
 """
 
 from __future__ import annotations

@@ -1,23 +1,22 @@
 """Data files rewritten without some of their rows, by Arrow or by Spark.
 
-A rewriter replaces each file by one or more new ones without the dropped rows. What a row
-was dropped for, and what becomes of it, is unknown here.
+A rewriter replaces each file by one or more new ones without the dropped rows. The reason for
+which a row is dropped is unknown here.
 
-Rewriting a file of some kilobytes costs what opening, encoding and describing a new one costs, and
-leaves the next reader as many files as before. Small files of one partition that follow each
-other are rewritten into one instead, up to a size at which statistics still skip much.
+`Rewriter` has two implementations.
 
-No row crosses between JVM and Python, nothing is shuffled, and order and clustering stay as
-they were: a third of the time of reading and writing the same files with Spark. The old
-file's directory, partition values and tags are kept, statistics come from the footer that
-the task sends back. Where many small files are touched, several become one.
+*Arrow in Python workers.* No row crosses between JVM and Python, nothing is shuffled, and order
+and clustering are kept: a third of the time of reading and writing the same files with Spark. The
+old file's directory, partition values and tags are kept; statistics come from the footer that the
+task returns. Workers need Python, numpy and pyarrow, and must reach the storage themselves;
+otherwise the answer is `NotApplicable`.
 
-Needs workers with Python, numpy and pyarrow that reach the storage themselves; otherwise
-the answer is `NotApplicable`.
+*Spark.* Slower, but without Python workers: any storage that the JVM reaches, any type that Spark
+knows. Copied rows are not checked against constraints: they were in the table before (W-17).
 
-The other implementation of `puredelta.spark.offload.rewrite.Rewriter`: slower, but it needs no
-Python workers, reaches whatever storage the JVM reaches and rewrites any type Spark knows.
-Copied rows are not checked against constraints: they were in the table before (W-17).
+Rewriting a file of some kilobytes costs as much as opening, encoding and describing a new one, and
+leaves as many files as before. So adjacent small files of one partition are rewritten into one, up
+to a size at which statistics still skip much.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What it takes to resolve a command in one kind of session, chosen once."""
+"""The resolver of a command's expressions for one kind of session."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
 """A DataFrame over Parquet files that Spark's Python workers read by Arrow.
 
-What cannot be said so is left out: Spark tests all conditions once more.
-
-For storage of which Spark itself has no file system. Rows are the same as those of
+For storage without a file system in Spark. Rows are the same as those of
 `puredelta.spark.scan.native_scan`, but there is no ``_metadata``. `pruning_arrow_scan` reads the
-columns, the files and the row groups that a query needs, `arrow_scan` all that it is given.
+columns, files and row groups that a query needs; `arrow_scan` reads everything.
 
-Parts of files are the rows of a small frame of the driver's. Spark cuts such a frame into as many
-tasks as there are cores, in order and without a shuffle, so parts are brought together to about
-as many bytes per row.
+A condition that Arrow cannot express is left out: Spark tests all conditions once more.
+
+Parts of files are the rows of a small frame on the driver. Spark cuts such a frame into as many
+tasks as there are cores, in order and without a shuffle, so parts are grouped to about the same
+number of bytes per row.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a scan reads: Parquet files, how they are read, and the files Spark would lose silently."""
+"""Parquet files of a scan, the way to read them, and the files that Spark would lose silently."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
 """Column names as text, helper columns, and the name of the Delta format.
 
-They share one prefix, which no column of the user's may have, so a helper column never has the
-name of one of the user's. A stage that needs another helper column adds its name here.
+Helper columns share one prefix that is refused for columns of users, so names never collide.
+A stage that needs another helper column adds its name here.
 
-The rules are Spark's for attribute names (``UnresolvedAttribute.parseAttributeName``), not
-those of SQL expressions: ``lower(a)`` is one odd name.
+Names are parsed by Spark's rules for attribute names
+(``UnresolvedAttribute.parseAttributeName``), not those of SQL expressions: ``lower(a)`` is one odd
+name.
 """
 
 from __future__ import annotations

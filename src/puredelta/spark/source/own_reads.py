@@ -1,13 +1,9 @@
 """Reads of a table by the rows that are written to it.
 
-The client sees the messages that it sends. A scan of this library says in its options which
-table and version it reads. Names and SQL text mean something on the server only, which is asked
-where it reads: two requests, no job, and only for rows that have names or text in them.
-
-A classic frame is made to show the version that the write starts from, and says by which
-conditions it reads it. A Connect client sees its own messages only: a frame of this library
-carries its table and version in them, and of text and names the server is asked where they
-read. Runs no job.
+In a classic session the frame is changed to show the version that the write starts from, and
+reports the conditions of its reads. A Connect client sees only its own messages: a frame of this
+library carries its table and version in its options. The server is asked which tables names and
+SQL text read: two requests, and only for rows with names or text in them. Runs no job.
 """
 
 from __future__ import annotations

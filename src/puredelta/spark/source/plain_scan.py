@@ -1,4 +1,4 @@
-"""Whether a frame is nothing but a scan of Parquet files, to be seen from its analyzed plan.
+"""Frames that are a plain scan of Parquet files, recognised by their analyzed plan.
 
 Such a frame gives the same rows whenever the same files are read, so it needs no copy. Only plans
 of a known form are accepted; any other is `NotApplicable`. Runs nothing. Classic sessions only:

@@ -1,4 +1,4 @@
-"""What every written row must satisfy, checked by Spark inside the job that writes it.
+"""Constraints of written rows, checked by Spark inside the job that writes them.
 
 NOT NULL (also of nested fields), ``char(n)``/``varchar(n)``, CHECK constraints, legacy
 invariants and generation expressions become one guarded column: no extra pass, no Python per

@@ -1,13 +1,13 @@
 """New rows of a table: values cast to column types, and columns that the table fills.
 
-Spark has two sets of rules. Rows of an INSERT statement follow Spark's own for INSERT: types that
+Spark has two sets of casts. Rows of an INSERT statement follow Spark's rules for INSERT: types that
 do not match may be an error before a job runs. Rows of ``df.writeTo(name)`` and of
-``saveAsTable`` in mode append go by the names of columns, and are cast however Spark can cast
-them: a value that does not fit is an error of its row. delta-spark does the same.
+``saveAsTable`` in mode append match columns by name and are cast in any way that Spark allows:
+a value that does not fit is an error of its row. delta-spark does the same.
 
-Each is a Spark expression over rows of the table. An identity value is a function of where a row
-lies in staged files (M-102). A staged row's place never changes, whatever runs again, so no value
-is lost or given twice; and places are dense, so values are, too.
+Filled columns are Spark expressions over rows of the table. An identity value is a function of
+the row's position in staged files (M-102). A staged row keeps its position in every retry, so no
+value is lost or given twice. Positions have no gaps, so values have none.
 """
 
 from __future__ import annotations

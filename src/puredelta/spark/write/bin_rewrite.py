@@ -1,6 +1,6 @@
-"""Groups of files written anew, each as one file or a few, in one Spark job.
+"""Groups of files rewritten, each as one file or a few, in one Spark job.
 
-Every output file is one partition of one shuffle, so that no task writes two and all are
+Every output file is one partition of one shuffle, so no task writes two files and all are
 written at once. Rows keep the order of their files, unless an order along a curve is asked for.
 Deleted rows are left out, row ids are kept, nothing is checked: the rows were in the table before.
 """

@@ -1,8 +1,8 @@
-"""How a session writes Parquet files: what only Spark's writer does, and how others compress.
+"""Settings of Parquet writers: those that need Spark's writer, and the codec of the others.
 
 Spark's writer takes settings of Parquet from the session, from Hadoop's configuration of the
 context with its XML files, and from the options of one write. Arrow's writers know the codec
-alone: where a session asks for more, encryption first of all, Spark writes every file.
+alone: if a session sets more, encryption for example, Spark writes every file.
 """
 
 from __future__ import annotations
