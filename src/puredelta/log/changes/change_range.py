@@ -1,4 +1,4 @@
-"""Which versions a request for changes means, and whether their changes can be read.
+"""The range of versions in a request for changes, and checks that it can be read.
 
 The feed must have been on at every version of the range, and no change of the schema may put rows
 under wrong columns. Rules and error classes are those of delta-spark's reader.

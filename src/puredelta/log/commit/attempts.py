@@ -1,20 +1,19 @@
 """Attempts of a commit: version after version, until one is free or a conflict is found.
 
 A commit is the creation of one file (section "Delta Log Entries", X-01). The store promises that
-at most one caller creates it. It does not promise that this caller learns of it: a store that
-retries by itself may report "already exists" for its own file, and after every failure the answer
-may be lost, or something was refused after the file was there. All of these are settled by reading
-back whose ``txnId`` is in the file (X-10).
+at most one caller creates it, but not that the caller learns of its success: a store that retries
+by itself may report "already exists" for its own file, and after any failure the file may exist.
+In all these cases the file is read back and its ``txnId`` decides (X-10).
 
-This module knows nothing of conflicts, and of the content of a commit only that id.
+Each attempt builds the content for its version and tries to create the commit file. If another
+writer was faster, the staged commit is checked against every winning commit and bound to the
+version after the last. The command itself is never run again (X-09).
 
-Between the reading and the commit of a long job somebody may drop a table and make another one at
-its place. A commit onto the version that was read would then leave a gap in the other table's log,
-which nobody can read any more, or put rows of one schema into a table of another.
+During a long job the table may be dropped and replaced by another one at the same path. A
+commit onto the version that was read would leave a gap in the new table's log, which makes that
+table unreadable, or put rows of one schema into a table of another.
 
-Each attempt builds the content for its version and tries to create the commit file. Where
-another writer was faster, the staged commit is checked against every winning commit and
-bound to the version after the last. The command itself is never run again (X-09).
+This module knows no rules of conflicts, and of the content of a commit only the ``txnId``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What makes a set of actions a valid commit, checked before anything is written.
+"""Validity of a set of actions, checked before anything is written.
 
 These are the obligations of a writer that do not depend on other writers. A commit that breaks
 one of them corrupts the table for every reader. Commands are expected to meet them; the checks are

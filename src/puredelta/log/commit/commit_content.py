@@ -1,7 +1,7 @@
-"""The actions of one commit file: a staged commit bound to a version and what came before it.
+"""The actions of one commit file: a staged commit bound to a version.
 
 A staged commit is what a command wants to commit. It is never edited: each attempt builds the
-content anew from the staged commit and the base, the table as the attempt will find it. So a
+content from the staged commit and the base, which is the table as the attempt will find it. So a
 commit that lost three races reads as if it had been prepared last.
 """
 

@@ -1,6 +1,6 @@
-"""What follows a commit in the log: a checkpoint where one is due, and removal of what expired.
+"""Log maintenance after a commit: a checkpoint if one is due, and removal of expired files.
 
-The commit stands whatever happens here: an exception would tell the caller to remove files
+The commit is final whatever happens here: an exception would tell the caller to remove files
 that the table has. No ``.crc`` is written (decision 0027).
 """
 

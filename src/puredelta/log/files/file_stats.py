@@ -1,13 +1,14 @@
 """Statistics of data files from their Parquet footers, without reading a row (X-60 to X-72).
 
-Nearly every file of a directory has all bounds of all columns, so that only they differ. A file
-that lacks one, or has a column of NULLs alone, is encoded column by column instead.
-
 A wrong bound loses rows silently, for every reader and for MERGE's own skipping, so whatever
 a footer does not prove is left out (X-72). Which bounds can be trusted depends on the program
 that wrote the file (C-51b, `puredelta.log.files.leaf_values`). NULLs are counted by definition
 level, so a field of a NULL struct counts as NULL, as in Delta. Inside arrays and maps the count
 is known only when it is zero.
+
+Most files of a directory have all bounds of all columns and differ in the bounds alone, so their
+JSON is made together. A file that lacks a bound, or has a column of NULLs alone, is encoded column
+by column instead.
 
 The writer, CONVERT and MERGE use the same functions.
 """

@@ -1,10 +1,11 @@
 """The files of a table as Arrow rows, and the tombstones that remove them.
 
-Arrow's own ``map_lookup`` goes through the maps one by one: 0.3 seconds for a million of them.
-
 Two shapes: active files (`FileTable`) and tombstones (a table of `TOMBSTONE_SCHEMA`). Both
-keep what the log says, unparsed: percent-encoded paths, partition values as text,
+keep the log's own form, unparsed: percent-encoded paths, partition values as text,
 statistics as JSON text.
+
+Partition values are not looked up by Arrow's ``map_lookup``, which reads the maps one by one:
+0.3 seconds for a million of them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Which VACUUMs may be deleting files now, and which files RESTORE and CLONE must not count on.
+"""Running VACUUMs, and the files that RESTORE and CLONE must not count on.
 
 A VACUUM commits that it starts, reads the log once more, deletes, and commits that it has ended.
-Files that are restored before that reading are kept. Files that were restored later might not be:
-so RESTORE and CLONE are refused until the end, if they need files that the VACUUM does not keep.
+Files that are restored before that reading are kept. Files restored later may be deleted, so
+RESTORE and CLONE are refused until the end if they need files that the VACUUM does not keep.
 """
 
 from __future__ import annotations

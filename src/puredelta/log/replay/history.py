@@ -1,4 +1,4 @@
-"""When versions were committed: the history, and the version at a time (X-39).
+"""The history of versions with their times, and the version at a time (X-39).
 
 The time of a version is its in-commit timestamp, if the table has those. Otherwise it is the time
 of the commit file, moved forward where the clock of the file system went back, so that times grow

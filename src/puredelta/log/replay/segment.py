@@ -1,4 +1,4 @@
-"""Which files of ``_delta_log`` make up one version (section "Delta Log Entries", X-30).
+"""The files of ``_delta_log`` for one version (section "Delta Log Entries", X-30).
 
 A version is made of listed files only. Files that cannot be used (parts of an unfinished
 checkpoint, empty checkpoints, unknown names) are skipped. Nothing here reads a file.

@@ -1,13 +1,13 @@
 """Conditions on partition columns that follow from conditions on other columns.
 
-A partition column that is computed from another column says something of that column's values.
-The shapes are those that delta-spark knows: years to hours of a moment, a day, a text of digits,
-a moment cut off, the start of a text, the column itself. Any other text is not understood, and
-then nothing is known.
+A partition column that is computed from another column limits that column's values. The forms are
+those that delta-spark knows: years to hours of a timestamp, a date, a formatted text of digits,
+a truncated timestamp, the start of a text, the column itself. Any other expression derives
+nothing.
 
-The rules of delta-spark, but for time zones: a moment was made a day in the zone of whoever wrote
-it, which nobody knows any more, so bounds of moments reach a little further. What is derived
-follows from the condition: it is true of every row that the condition is true of (X-70b).
+The rules are delta-spark's, except for time zones: the writer's time zone is not recorded, so
+bounds derived from timestamps are widened by the largest zone offset. A derived condition is true
+of every row that the original condition is true of (X-70b).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What the log says of rows without any doubt: how many there are, and the bounds of a column.
+"""Exact answers from the log: row counts, and the smallest and largest value of a column.
 
-Bounds of statistics are as a rule good for skipping files, where a superset is right. An answer
-to ``min`` or ``max`` has to be the very value, so most types have none: text and timestamps are
-truncated, a maximum of floating-point numbers may hide a NaN, decimals were written as doubles
-by some. Where anything is unknown there is no answer (X-73).
+Bounds of statistics are made for skipping files, where a superset is right. An answer to ``min`` or
+``max`` has to be the exact value, so most types have none: text and timestamps are truncated,
+a maximum of floating-point numbers may hide a NaN, some writers stored decimals as doubles. If
+anything is unknown there is no answer (X-73).
 """
 
 from __future__ import annotations

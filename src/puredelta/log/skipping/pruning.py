@@ -1,4 +1,4 @@
-"""Which files might hold a row that satisfies a predicate, from the log alone.
+"""Files that might hold a row that satisfies a predicate, from the log alone.
 
 A file is skipped only where its partition values or statistics prove that no row of it
 matches. A superset is always right, a missing file never is (X-69, X-72).
