@@ -1,4 +1,4 @@
-"""What the log needs from storage: a few methods, and one of them atomic.
+"""The storage interface of the log: a few methods, one of them atomic.
 
 A store is rooted at one table. Every path in its methods is relative to that root,
 uses ``/`` and is *decoded*: a real file name, never percent-encoded.

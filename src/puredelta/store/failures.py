@@ -1,6 +1,6 @@
-"""What an object store's refusal means to a person: one sentence with bucket, endpoint and setting.
+"""Failures of an object store in one sentence: bucket, endpoint and the setting to change.
 
-The answer of a store itself is never shown: it names requests, and some repeat tokens.
+The store's own answer is never shown: it names requests and may repeat a token.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """Hadoop settings of S3, Azure and GCS as options of obstore.
 
-Providers of credentials are obstore's own where they can be: keys, the environment, a token
-of a web identity, a container, an instance, nobody.
-
-A key may end with the host of the account, as Hadoop's drivers read it: first the host that the
-location names, then the same account's other host, then none.
-
 Settings are those of Hadoop (``fs.s3a.*``, ``fs.azure.*``, ``fs.gs.*``), and options of obstore,
 which win. Options may have the names of environment variables (``AWS_REGION``).
+
+A key may end with the host of the account, as in Hadoop's drivers. The host in the location is
+tried first, then the same account's other host, then the key without a host.
+
+Credential providers of Hadoop become obstore's own where possible: keys, the environment, a web
+identity token, a container, an instance, anonymous access.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One client per bucket and process, and what its errors mean.
+"""One client per bucket and process, and the meaning of its errors.
 
 Every request has a time limit and is repeated with random, growing waits: see `ObjectAccess`.
 """

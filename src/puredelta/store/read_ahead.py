@@ -1,10 +1,10 @@
-"""Reads of several files at once, and of parts of one object.
+"""Parallel reads of files that are known in advance, and range reads of one object.
 
-Parquet readers ask for the ranges they want, so nothing is buffered but the end, where the
-footer is. The end comes with the size, which saves a request.
+A caller announces the files it needs; they are fetched in parallel and then read in order. A
+table's log is many such small files, all named by one listing.
 
-A table's log is many small files whose names one listing gives. Whoever is about to read them says
-so, and then reads them one after the other, as from a disk.
+Of one object Parquet readers ask for the ranges they want, so only its end is buffered: it holds
+the footer, and it arrives with the object's size, which saves a request.
 """
 
 from __future__ import annotations
