@@ -1,13 +1,13 @@
-"""Whether a Parquet file's footer is sound: asked before Arrow's Python classes look at it.
+"""Check of a Parquet footer, made before Arrow's Python classes use it.
 
-Arrow's parser refuses bytes that are no Thrift. What it parses, and is still wrong, ends the
-process where a column chunk is looked at (``RowGroupMetaData.column``, ``.statistics``): Cython
-lets C++ exceptions of these through, which nothing can catch. So all that those throw for is
-checked here, and beside that whatever would make Arrow read other rows than Spark, or look
+Arrow's parser refuses bytes that are not Thrift. A footer that parses and is still wrong ends the
+process when a column chunk is accessed (``RowGroupMetaData.column``, ``.statistics``): Cython
+lets C++ exceptions of these through, which nothing can catch. So every cause of such an exception
+is checked here. Also checked is whatever would make Arrow read other rows than Spark, or read
 outside of the file: chunks of every column and of its type, values of as many rows as the row
 group has, row groups of as many rows as the file, places before the footer.
 
-A footer that is not sound says nothing of whether Spark can read the file: Spark looks at less.
+A footer that is not sound does not tell whether Spark can read the file: Spark checks less.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What decides about pairs of rows besides equal keys, inside a Spark worker.
+"""Conditions on pairs of rows besides equal keys, inside a Spark worker.
 
 Conditions are calls of Arrow's functions that answer as Spark would
 (`puredelta.spark.offload.arrow_predicate` makes them).

@@ -1,12 +1,12 @@
-"""What a Spark worker is asked to look up in which files, and what it answers.
+"""Lookup orders to a Spark worker: the files to search, and its answers.
 
 A table may have thousands of files. One object for each of them takes the driver longer to make
 and to send than the whole plan, and leaves Python as many objects to search for garbage. So a
 `LookupBatch` holds a column per property, in the driver and in the worker.
 
-A batch also knows which of its files can hold a key at all. Files between two keys of the source
-are not opened: where a table is sorted by key and the source has some old and some new rows, these
-are most files.
+A batch also knows which of its files can hold a key. Files between two keys of the source are not
+opened: if a table is sorted by key and the source has some old and some new rows, these are most
+files.
 """
 
 from __future__ import annotations

@@ -1,22 +1,20 @@
-"""Columns of a data file in the types that the table has by now, inside a Spark worker.
+"""Columns of a data file in the current types of its table, inside a Spark worker.
 
-Spark hands them to its workers, and takes them back, as structs of a number (SRID) and well-known
-binary; Parquet has the binary alone, in columns of a type that names the system of coordinates.
+A file may be older than its table: it lacks columns and fields, which are NULL, and has narrower
+types. A file of another writer may differ in the spelling of names, the order of fields and the
+layout of values. Columns and fields are found by their names or by their ids, as Spark does.
+
+Spark exchanges geometries and geographies with its workers as structs of a number (SRID) and
+well-known binary. Parquet has the binary alone, in columns of a type that names the coordinate
+system.
 
 Traps this module knows:
 
 * Spark tells such a struct from others by metadata of its binary field.
-* Arrow writes Parquet's types from extension types of GeoArrow's name, since version 21; an older
+* Since version 21 Arrow writes Parquet's types from extension types with GeoArrow's name; an older
   one would write plain binary.
-
-A file may be older than its table: it lacks columns and fields, which are NULL, and has narrower
-types. It may be of another writer: it spells names otherwise, orders fields otherwise, and lays
-values out otherwise. Columns and fields are found by their names or by their ids, as Spark does.
-
-Traps this module knows:
-
-* A slice of a list or a map shares its elements with the whole, so that lists are made anew from
-  their offsets.
+* A slice of a list or a map shares its elements with the whole, so lists are rebuilt from their
+  offsets.
 * ``cast`` would read text as numbers, which Spark never does when it reads a file.
 """
 

@@ -1,4 +1,4 @@
-"""Which row groups of a data file a query can leave out, by the statistics in its footer.
+"""Row groups of a data file that a query can skip, by the statistics in its footer.
 
 A condition is a tree of tuples, over columns by their names in the scan:
 
@@ -7,14 +7,14 @@ A condition is a tree of tuples, over columns by their names in the scan:
 * an operator, a name and a constant: ``=``, ``<``, ``<=``, ``>``, ``>=``, ``starts``;
 * ``("in", name, constants)``.
 
-Spark tests conditions once more, so that doubt keeps a row group.
+Spark tests conditions once more, so a doubtful row group is kept.
 
 Traps this module knows:
 
-* NaN is the greatest value to Spark, and in no statistics: what may be greater than a floating
-  point number is not known.
+* NaN is the greatest value to Spark, and in no statistics: the maximum of a floating-point column
+  is unknown.
 * Nanoseconds are cut to microseconds when they are read: such columns are not compared.
-* Bounds of strings may be cut, so that they are no UTF-8 any more: they are compared as bytes.
+* Bounds of strings may be cut inside a character, so they are compared as bytes, not as UTF-8.
 """
 
 from __future__ import annotations
