@@ -3,8 +3,6 @@
 History readers parse these, so the quirks are kept (M-161, C-56): lists and nested objects
 are *text that holds JSON*, numbers and booleans are JSON values. Predicates are plain SQL.
 delta-spark writes Catalyst's text with expression ids there, which no parser can read back.
-
-As in `puredelta.protocol.actions.operations`: lists and objects are text that holds JSON.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What in a table's metadata makes a feature *active* (section "Active Features").
+"""Features that a table's metadata makes *active* (section "Active Features").
 
 A writer must obey the rules of a listed feature only while something uses it (X-53). Every function
 here returns the properties and columns that use a feature, as error messages name them. No name

@@ -1,8 +1,7 @@
-"""Which protocol a table gets: a new table, a changed one, and one that a user upgrades.
+"""The protocol of a new table, of a changed table, and of one that a user upgrades.
 
 A protocol lists no more features than the table needs. It gains features by use or by an upgrade,
-and loses one only when a user drops it. What must be true of a table before a feature may be
-dropped is not known here.
+and loses one only when a user drops it. The conditions for dropping a feature are not known here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which tables this library may read, append to, merge into and so on, by their protocol.
+"""Support of a table by its protocol: for reading, appending, merging and the other capabilities.
 
 The answers come from the rows of `puredelta.protocol.features.feature_registry`. The rules here are
 those of the section "Table Features": versions, lists of names, and the features that versions

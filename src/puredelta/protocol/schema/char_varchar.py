@@ -1,6 +1,7 @@
-"""``char(n)`` and ``varchar(n)``: a schema has the type string, and a text with the limits (M-106).
+"""``char(n)`` and ``varchar(n)`` in a schema: type string, with the limits in metadata (M-106).
 
-The text describes a whole column, nested types included: ``struct<a:char(3),b:array<varchar(2)>>``.
+The declared type is kept as text in the field's metadata. It describes a whole column, nested types
+included: ``struct<a:char(3),b:array<varchar(2)>>``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where a table that tracks rows keeps their ids (section "Row Tracking").
+"""Row ids and row commit versions in the files of a table (section "Row Tracking").
 
 Two numbers of a file in the log identify its rows: row ``n`` has the id ``baseRowId + n``, and
 ``defaultRowCommitVersion`` is the version that last changed it. A row that moves to another file

@@ -1,8 +1,7 @@
 """SQL expressions that a table stores: CHECK constraints, invariants, generated columns, defaults.
 
-Whoever writes to a table runs them in a session of their own, whoever has written them. So they
-are read here before Spark reads them, token by token as Spark's lexer does: what is called, not
-which words occur.
+Every writer executes these expressions in its own session, so they are tokenized first, as Spark's
+lexer does, and searched for calls of unsafe functions.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
 """Partition values as text in the log and as names of directories.
 
 Section "Partition Value Serialization" and X-82, X-83. In the log null is JSON null, and an
-empty text reads as null for every type. How values stand in directory names is the topic of
-`puredelta.protocol.values.partition_values`.
+empty text reads as null for every type.
 
-Directory names are cosmetic: readers take the values from the log. Only CONVERT reads them back,
-because it finds nothing else. Paths in the log are percent-encoded on top of this escaping
-(`puredelta.protocol.actions.paths.encode_path`).
+Directory names are cosmetic: readers take the values from the log. Only CONVERT parses them,
+because a directory of Parquet files has no log. Paths in the log are percent-encoded on top of
+this escaping (`puredelta.protocol.actions.paths.encode_path`).
 """
 
 from __future__ import annotations
