@@ -39,7 +39,7 @@ class PutOutcome(Enum):
 
 
 class NameRule(Enum):
-    """Which names a file system takes for one file."""
+    """The names that a file system takes for one file."""
 
     EXACT = "those that are spelled alike"
     FOLDED = "those that differ only in case or in the form of Unicode, too"

@@ -79,7 +79,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Names:
-    """What the settings of one cloud are called."""
+    """The names of one cloud's settings."""
 
     bucket: str
     endpoint: str

@@ -120,7 +120,7 @@ class LocalStore:
     def inventory(
         self, directory: str, *, is_wanted: Callable[[str], bool]
     ) -> Iterator[StoredFile | StoredDirectory]:
-        """Yield files and directories, but no links and nothing behind them."""
+        """Yield files and directories, but no links and nothing below a link."""
         with _translated():
             yield from self._inventory(directory.strip("/"), is_wanted)
 

@@ -87,7 +87,7 @@ class ObjectStore:
         begun: ReadFiles = MappingProxyType({}),
         access_now: Callable[[], ObjectAccess] | None = None,
     ) -> None:
-        """``directories`` removes what stands for directories; ``begun`` are files that are read
+        """``directories`` removes directory markers; ``begun`` are files that are read
         already. ``access_now`` reads the settings again: a key may have been renewed.
         """
         self._access_now = access_now
@@ -335,15 +335,15 @@ class ObjectStore:
     def _delete_all(self, keys: list[str]) -> None:
         try:
             obstore.delete(self._client, keys)
-        except FileNotFoundError:  # somebody else has removed one of them
+        except FileNotFoundError:  # another program has removed one of them
             for key in keys:
                 with contextlib.suppress(FileNotFoundError):
                     obstore.delete(self._client, key)
 
     def delete_directory(self, directory: str) -> bool:
-        """Remove what stands for an empty directory, or an empty object of that name.
+        """Remove the marker object of an empty directory, or an empty object of that name.
 
-        With it goes what stands for directories above it that are empty by then: s3a makes it.
+        Also removes the markers of parent directories that became empty (s3a creates them).
         """
         path = directory.strip("/")
         if not path:
@@ -384,7 +384,7 @@ class ObjectStore:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Leave the client behind; another process makes its own."""
+        """Drop the client; another process makes its own."""
         made = functools.partial(ObjectStore, open_at=self._open_at)
         return made, (self._location, self._access)
 

@@ -177,7 +177,7 @@ def walk_in_order(
 
 
 def _waited() -> float:
-    """Return a clock that stands while this thread computes."""
+    """Return a clock that stops while this thread computes."""
     return time.perf_counter() - time.thread_time()
 
 

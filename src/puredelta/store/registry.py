@@ -56,7 +56,7 @@ class FileSystems(Directories, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Storage:
-    """What a session says of storage; it opens the stores of all tables that the session uses.
+    """The storage settings of a session; opens the stores of all tables that the session uses.
 
     The default is that of no session: object stores are reached as the environment says.
     """

@@ -79,7 +79,7 @@ def client_of(fields: StoreFields) -> Any:
 
 
 def kept(name: str) -> dict[Any, Any]:
-    """Return a dictionary of this process: code is unpacked anew for every task."""
+    """Return a dictionary of this process: code is unpacked again for every task."""
     module = sys.modules.setdefault(_KEPT, ModuleType(_KEPT)).__dict__
     found: dict[Any, Any] = module.setdefault(name, {})
     return found

@@ -198,7 +198,7 @@ def _bring(
         return brought
     try:
         ranges = list(ranges_of(RangeFile(path, brought)))
-    except Exception:  # noqa: BLE001 - whoever reads the file says what is wrong with it
+    except Exception:  # noqa: BLE001 - the reader of the file reports the error
         return brought
     if sum(end - start for start, end in _merged(ranges)) > _AHEAD_BYTES:
         return brought

@@ -128,7 +128,7 @@ class OpenFile:
 
     @property
     def schema_arrow(self) -> pa.Schema:
-        """Its columns as Arrow has them; made anew whenever it is asked for."""
+        """Its columns as Arrow has them; made again for every call."""
         schema: pa.Schema = self._reader.schema_arrow
         return without_views(schema) if self._may_have_views else schema
 

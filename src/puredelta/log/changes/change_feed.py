@@ -46,7 +46,7 @@ class ChangedFile:
 
     file: Add
     change: ChangeType | None
-    """What happened to the rows; None for a change file, which has it in a column."""
+    """The kind of change of all rows; None for a change file, which has a column for it."""
     version: int
     timestamp_ms: int
     """When the version was committed."""

@@ -64,7 +64,7 @@ def resolve_range(
     the newest version gives an empty range, and an end time beyond it means the newest version.
 
     Raises:
-        InvalidRequestError: the end lies before the start (DELTA_INVALID_CDC_RANGE), the
+        InvalidRequestError: the end is before the start (DELTA_INVALID_CDC_RANGE), the
             start after the newest version (DELTA_CDC_START_VERSION_AFTER_LATEST), or a
             time outside of the history (DELTA_TIMESTAMP_GREATER_THAN_COMMIT,
             DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION).
@@ -116,7 +116,7 @@ def _start_version(
         case AtTime(timestamp_ms):
             version = find_version_from(store, listing, newest.config, timestamp_ms=timestamp_ms)
             if version > newest.version and not may_exceed_newest:
-                # Raises: the time lies after the newest version.
+                # Raises: the time is after the newest version.
                 find_version_at(store, listing, newest.config, timestamp_ms=timestamp_ms)
             return version
         case _:

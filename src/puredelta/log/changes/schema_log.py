@@ -223,7 +223,7 @@ class SchemaLog:
         """Write another entry, and return the log with it; an equal one is not written again.
 
         Raises:
-            InvalidRequestError: somebody else has written it
+            InvalidRequestError: another program has written it
                 (DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT).
         """
         if entry == self.current:

@@ -76,7 +76,7 @@ from puredelta.protocol.table.change_data import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamRules:
-    """What to do about commits that remove rows."""
+    """The reaction to commits that remove rows."""
 
     ignore_deletes: bool = False
     """Commits that only remove rows deliver nothing."""
@@ -309,7 +309,7 @@ _WHOLE_TABLE = StreamStart()
 
 
 class Streamed(Protocol):
-    """What a stream delivers of a table: its rows, or what changed in it."""
+    """The delivery of a stream: the rows of a table, or its changes."""
 
     @property
     def table(self) -> StreamedTable:
@@ -333,7 +333,7 @@ class Streamed(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamSettings:
-    """What the options of a stream say, beside what is delivered."""
+    """The options of a stream, apart from its kind of delivery."""
 
     start: StreamStart = _WHOLE_TABLE
     exclude: re.Pattern[str] | None = None
@@ -382,7 +382,7 @@ class StreamLog:
         return self._at(first, began_at=first)
 
     def newest(self) -> StreamOffset:
-        """Return the place behind the newest commit, whatever the commits before it hold."""
+        """Return the place after the newest commit, regardless of the commits before it."""
         return self._at(newest_version(self.log) + 1, began_at=self._first)
 
     def latest(
@@ -391,7 +391,7 @@ class StreamLog:
         limits: ReadLimits = EVERYTHING,
         bound: StreamOffset | None = None,
     ) -> StreamOffset | None:
-        """Return the end of the batch that begins behind ``start``, ``start`` itself without rows.
+        """Return the end of the batch that begins after ``start``, ``start`` itself without rows.
 
         Without ``start`` it begins where the stream does, and None means that there is nothing.
         It does not go beyond ``bound``.

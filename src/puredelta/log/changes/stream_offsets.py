@@ -192,7 +192,7 @@ EVERYTHING = ReadLimits()
 
 
 class Admission:
-    """What one batch may still take."""
+    """The remaining capacity of one batch."""
 
     def __init__(self, limits: ReadLimits) -> None:
         self._files = _NO_LIMIT if limits.max_files is None else limits.max_files
@@ -234,7 +234,7 @@ class StreamItem:
     index: int
     action: ItemAction | None = None
     is_last: bool = False
-    """Whether the commit has nothing behind it."""
+    """Whether this is the last file of the commit."""
 
     @property
     def place(self) -> tuple[int, int]:
@@ -243,7 +243,7 @@ class StreamItem:
 
     @property
     def is_barrier(self) -> bool:
-        """Whether the stream has to be restarted behind this place, in other columns."""
+        """Whether the stream has to be restarted after this place, in other columns."""
         return self.index == SCHEMA_BARRIER
 
     @property
@@ -309,7 +309,7 @@ class InitialFiles:
         return cls(snapshot=snapshot, files=files, sizes_bytes=files.rows["size_bytes"].to_pylist())
 
     def admitted(self, after: int, through: int | None, admission: Admission) -> tuple[int, bool]:
-        """Return the last index that a batch takes, and whether nothing is left behind it."""
+        """Return the last index that a batch takes, and whether nothing is left after it."""
         end = len(self.sizes_bytes)
         if through is not None:
             end = min(end, through + 1)
@@ -319,7 +319,7 @@ class InitialFiles:
         return max(end - 1, after), end == len(self.sizes_bytes)
 
     def between(self, after: int, through: int | None) -> FileTable:
-        """Return the files behind an index, up to and with another."""
+        """Return the files after an index, up to and with another."""
         first = max(after + 1, 0)
         end = len(self.files) if through is None else min(through + 1, len(self.files))
         return self.files.take(pa.array(range(first, max(first, end)), pa.int64()))
@@ -346,11 +346,11 @@ _LATEST = "latest"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamStart:
-    """Where a stream without a checkpoint begins: with the whole table, unless an option says."""
+    """The start of a stream without a checkpoint: with the whole table, unless an option says."""
 
     version: int | None = None
     is_latest: bool = False
-    """Behind the newest version."""
+    """After the newest version."""
     timestamp_ms: int | None = None
 
     @classmethod
@@ -411,6 +411,6 @@ def _version_from(log: TableLog, moment_ms: int) -> int:
     listing, newest = list_log(log.store), log.snapshot()
     version = find_version_from(log.store, listing, newest.config, timestamp_ms=moment_ms)
     if version > newest.version:
-        # Raises: the time lies after the newest version.
+        # Raises: the time is after the newest version.
         find_version_at(log.store, listing, newest.config, timestamp_ms=moment_ms)
     return version

@@ -50,7 +50,7 @@ class TrackingOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamOptions:
-    """What the options of a stream say."""
+    """The values of a stream's options."""
 
     settings: StreamSettings
     rules: StreamRules

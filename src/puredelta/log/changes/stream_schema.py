@@ -41,7 +41,7 @@ class StreamedTable:
         )
 
     def require_supported(self, commit: Commit) -> None:
-        """Refuse a commit after which nobody here can read the table."""
+        """Reject a commit that needs a reader feature this library lacks."""
         for action in commit.actions:
             if isinstance(action, Protocol):
                 shape = TableShape.of(self.metadata)

@@ -155,7 +155,7 @@ _REREAD_WAITS_S = (0.05, 0.25, 1.0)
 
 
 def version_instead(log: TableLog, read: Snapshot, *, sleep: Callable[[float], None]) -> int | None:
-    """Return the version that lies at the place of a table instead of it, None if nothing does.
+    """Return the version of another table at a table's path, None if there is none.
 
     One listing where nothing has happened. A commit that a clean-up took, and one that came back
     from a copy of the table, are told by the table's id.

@@ -37,7 +37,7 @@ _ICT_TIMESTAMP = "delta.inCommitTimestampEnablementTimestamp"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedCommit:
-    """What a command wants to commit, at whatever version."""
+    """The content that a command wants to commit, independent of the version."""
 
     info: CommitInfo
     """Provenance, complete but for what depends on the version."""

@@ -29,7 +29,7 @@ FILES_SHOWN_MAX = 3
 
 @dataclass(frozen=True, slots=True)
 class _Wording:
-    """How the conflicts of one kind are reported."""
+    """The error report for conflicts of one kind."""
 
     error: type[ConflictError]
     code: ErrorCode
@@ -166,7 +166,7 @@ def retries_exceeded(
 def replaced(*, table: str, read_version: int, version: int | None) -> ConflictError:
     """Build the exception for a commit whose table is there no more (X-08a).
 
-    ``version`` is that of what lies at its place.
+    ``version`` is that of the table now at its path.
     """
     instead = (
         "is there no more"

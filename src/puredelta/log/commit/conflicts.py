@@ -283,7 +283,7 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OurCommit:
-    """What the rules need to know of our commit, besides what it has read."""
+    """The facts about our commit that the rules need, besides its reads."""
 
     actions: tuple[Action, ...]
     isolation: IsolationLevel

@@ -46,11 +46,11 @@ class _Growth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _OurChange:
-    """What we do to the same file: a vector of ours in place of the one we read."""
+    """Our change of the same file: our vector replaces the one that we read."""
 
     remove: Remove
     rows: RowIndexes
-    """All rows that are deleted once our commit stands."""
+    """All rows that are deleted after our commit."""
 
 
 def reconcile_rows(
@@ -93,7 +93,7 @@ def _growths(winner: WinningCommit) -> Mapping[CanonicalPath, _Growth]:
 def _reconciled(
     staged: StagedCommit, path: CanonicalPath, growth: _Growth, read: ReadVector
 ) -> StagedCommit | None:
-    """Return our commit on top of the growth of one file; ``None`` if both cannot stand."""
+    """Return our commit on top of the growth of one file; ``None`` if the two conflict."""
     before = _rows(growth.before.deletion_vector, read)
     after = _rows(growth.after.deletion_vector, read)
     theirs = np.setdiff1d(after, before, assume_unique=True)

@@ -34,7 +34,7 @@ _LESSONS_MAX = 64
 
 
 class FooterSummary(NamedTuple):
-    """What a conversion wants of a footer."""
+    """The facts of a footer that a conversion needs."""
 
     schema_text: str
     """Equal for two files exactly if they mean the same schema."""

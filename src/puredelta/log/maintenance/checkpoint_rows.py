@@ -65,7 +65,7 @@ _TIGHT_BOUNDS = r'"tightBounds"\s*:\s*(?P<tight>true|false)'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatisticsLayout:
-    """How a table wants the statistics of its checkpoints."""
+    """The form of statistics in a table's checkpoints."""
 
     as_json: bool
     as_struct: bool

@@ -69,7 +69,7 @@ def plan_compaction(
 def plan_rewrite(
     files: Iterable[Add], limits: BinLimits, partitioning: Partitioning
 ) -> tuple[Bin, ...]:
-    """Put files into bins that all have to be written anew; each bin becomes one file."""
+    """Put files that must all be rewritten into bins; each bin becomes one file."""
     return tuple(
         Bin(files=tuple(add for _, add in sorted(members, key=_number)))
         for partition in _by_partition(enumerate(files), partitioning)

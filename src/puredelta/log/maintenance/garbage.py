@@ -138,7 +138,7 @@ class _Found:
     """Old ones that are empty, or ours: those may be, once their files are gone."""
     files: list[StoredFile] = field(default_factory=list)
     occupied: set[str] = field(default_factory=set)
-    """Directories of ours in which a file stays, and all directories above."""
+    """This library's directories in which a file stays, and all directories above."""
 
     def see_directory(self, directory: StoredDirectory, *, is_old: bool) -> None:
         self.num_directories += 1
@@ -153,7 +153,7 @@ class _Found:
             self.occupied.update("/".join(parents[:n]) for n in range(1, len(parents) + 1))
 
     def garbage(self, referenced: Collection[str]) -> tuple[StoredFile, ...]:
-        """Return the files that go; a checksum goes with its file, and stays with it."""
+        """Return the files to delete; a checksum is deleted or kept together with its file."""
         old = _unneeded(self.files, referenced)
         with_checksums = {file.path for file in old}
         gone = []
@@ -178,7 +178,7 @@ def _unneeded(files: Sequence[StoredFile], paths: Collection[str]) -> list[Store
 
 
 def _is_ours(path: str) -> bool:
-    """Return whether a path is, or lies in, a directory that a job of this library made."""
+    """Return whether a path is, or is inside, a directory that a job of this library made."""
     top = path.partition("/")[0]
     return top.startswith(STAGING_PREFIX) or is_job_directory(top)
 

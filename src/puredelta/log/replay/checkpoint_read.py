@@ -241,7 +241,7 @@ def _read_part(store: Store, path: str) -> _Part:
 def _require_one_schema(footer: pq.FileMetaData) -> None:
     """Compare the names of the schema with those that the first column chunks repeat.
 
-    A footer has no checksum, and a field of another name would be one that nobody knows.
+    A footer has no checksum, and a field of another name would be an unknown field.
     """
     if footer.num_row_groups == 0:
         return

@@ -57,7 +57,7 @@ class SpooledFiles:
 
     @classmethod
     def of(cls, adds: Iterable[Add]) -> SpooledFiles:
-        """Spool these actions; whoever made them has seen to it that each file is there once."""
+        """Spool these actions. The caller guarantees that paths are unique."""
         files = cls()
         for add in adds:
             files.partition_columns.add(frozenset(add.partition_values))
@@ -136,7 +136,7 @@ class SpooledFiles:
         return FileTable(pa.concat_tables(tables))
 
     def adds(self) -> Iterator[Add]:
-        """Yield the actions, parsed anew."""
+        """Yield the actions, parsed from the spool."""
         for content in self.lines():
             for line in content.splitlines():
                 action = parse_action(line)

@@ -53,7 +53,7 @@ _PART_NAMES = {"DAYOFMONTH": "DAY", **{part: part for part in PARTS}}
 _FORMATS = {"yyyy-MM": 7, "yyyy-MM-dd": 10, "yyyy-MM-dd-HH": 13}
 """Texts whose order is that of the moments, and how long they are."""
 _ZONE_OFFSET_MAX = dt.timedelta(hours=18)
-"""A moment was made a day or an hour in the time zone of whoever wrote it."""
+"""The largest offset of the writer's time zone, which is not recorded."""
 _UNIT_DAYS = {
     **dict.fromkeys(("YEAR", "YYYY", "YY"), 366),
     "QUARTER": 92,

@@ -24,7 +24,7 @@ from puredelta.protocol.values.predicates import Predicate, Ref, conjuncts, refe
 
 
 class SkippedBy(Enum):
-    """What proved that files hold no matching row."""
+    """The proof that files hold no matching row."""
 
     PARTITION_VALUES = "partition values"
     STATISTICS = "statistics"
@@ -43,7 +43,7 @@ class SkippedFiles:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pruning:
-    """Which of some files to read, and what ruled out the others."""
+    """The files to read, and the reasons that ruled out the others."""
 
     mask: pa.Array
     """bool, one per file, without nulls: rows might match."""

@@ -22,7 +22,7 @@ WRITER_VERSION_MAX = 7
 
 
 class Capability(Enum):
-    """What a caller wants to do with a table."""
+    """A use of a table, as a caller asks for it."""
 
     READ = "read"
     APPEND = "append to"
@@ -42,7 +42,7 @@ class Level(Enum):
 
 
 class Enablement(Enum):
-    """What brings a feature into a protocol."""
+    """The trigger that adds a feature to a protocol."""
 
     USE = "using it, in new and existing tables"
     USE_IN_NEW_TABLE = "using it in a new table; in an existing one its name"

@@ -48,7 +48,7 @@ class IdentitySpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """How an identity column numbers its rows (M-102)."""
+    """The numbering of rows by an identity column (M-102)."""
 
     column: str
     start: int

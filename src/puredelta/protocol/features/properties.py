@@ -23,7 +23,7 @@ ALL_COLUMNS_INDEXED = -1
 
 
 class ColumnMappingMode(Enum):
-    """How columns of the schema find their data in files (section "Column Mapping")."""
+    """The mapping of schema columns to data in files (section "Column Mapping")."""
 
     NONE = "none"
     NAME = "name"
@@ -31,7 +31,7 @@ class ColumnMappingMode(Enum):
 
 
 class CheckpointPolicy(Enum):
-    """Which checkpoints a writer makes (``delta.checkpointPolicy``)."""
+    """The kind of checkpoints that a writer makes (``delta.checkpointPolicy``)."""
 
     CLASSIC = "classic"
     V2 = "v2"

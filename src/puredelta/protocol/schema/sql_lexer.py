@@ -15,7 +15,7 @@ from enum import Enum
 
 
 class TokenKind(Enum):
-    """What a token is, before it is known what it means."""
+    """The kind of a token, independent of its meaning."""
 
     WORD = "word"
     """A keyword or a plain identifier."""

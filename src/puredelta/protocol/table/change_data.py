@@ -114,7 +114,7 @@ def change_file(written: Add, *, path: str | None = None) -> AddChangeFile:
     `change_file_path` of the path that it was written to.
 
     Raises:
-        ValueError: the file lies outside of the table.
+        ValueError: the file is outside of the table.
     """
     if path is None:
         if is_absolute_path(written.path):

@@ -42,7 +42,7 @@ class PartitionColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partitioning:
-    """How a table's files are put into partitions."""
+    """The partitioning of a table's files."""
 
     columns: tuple[PartitionColumn, ...]
 

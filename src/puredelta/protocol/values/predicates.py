@@ -70,7 +70,7 @@ _FLIPPED = {
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """``left op right``; a literal stands on the right."""
+    """``left op right``; a literal is on the right."""
 
     op: CompareOp
     left: Predicate

@@ -104,7 +104,7 @@ def entry_name(spark: SparkSession, parts: tuple[str, ...]) -> EntryName | None:
     """Return where a name belongs; None if that is not the session catalog.
 
     Raises:
-        UnsupportedError: another program stands for the session catalog.
+        UnsupportedError: another program replaces the session catalog.
     """
     other = spark.conf.get(_CATALOG_CLASS, None)
     is_of_session = len(parts) < _PARTS_MAX or parts[0].lower() == SESSION_CATALOG
@@ -173,7 +173,7 @@ def register_written(
     """Make the entry of a table whose rows or definition were written right before.
 
     Raises:
-        CatalogError: the catalog refuses; the table stands.
+        CatalogError: the catalog refuses; the table exists.
     """
     try:
         register(spark, name, columns, location=location, comment=comment)
@@ -213,14 +213,14 @@ def require_possible(spark: SparkSession, name: EntryName) -> None:
 
 
 def update_columns(spark: SparkSession, name: EntryName, columns: T.StructType) -> None:
-    """List other columns for an entry. What the table is stands in its log, not here."""
+    """List other columns for an entry. The table's definition is in its log, not here."""
     catalog.update_entry_columns(spark, name.database, name.name, listed_columns(columns))
 
 
 def follow_columns(spark: SparkSession, name: EntryName, columns: T.StructType) -> None:
     """List the columns of a table after a commit that may have changed them; raises nothing.
 
-    The commit stands, and what the table is stands in its log.
+    The commit is final, and the table's definition is in its log.
     """
     try:
         update_columns(spark, name, columns)

@@ -129,7 +129,7 @@ def find_view_origin(spark: SparkSession, view: str) -> ViewOrigin | None:
 
 
 def _is_plain(plan: Plan) -> bool:
-    """Return whether nothing but wrappers lies above the scan."""
+    """Return whether nothing but wrappers is above the scan."""
     while find_origin(plan) is None:
         children = plan.children()
         if len(children) != 1 or not _is_wrapper(plan):

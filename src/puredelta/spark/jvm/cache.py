@@ -89,7 +89,7 @@ class FrameCache:
     def entry_like(self, entry: CacheEntry, plan: Plan) -> CacheEntry:
         """Return a pair of the same plan whose rows are those of another one; it is not cached.
 
-        The rows are computed when somebody asks for them.
+        The rows are computed on first use.
         """
         state = self._session.sessionState()
         execution = state.executePlan(plan.java, getattr(state, "executePlan$default$2")())

@@ -94,7 +94,7 @@ class PartitionValueError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexMaker:
-    """What all indexes over the files of one relation share."""
+    """The common state of all indexes over the files of one relation."""
 
     spark: SparkSession
     reader: Any
@@ -287,7 +287,7 @@ class AskedIndex(ComparedByName):
         return getattr(self.all_files(), name)
 
     class Java:
-        """What Py4J makes of it in the JVM."""
+        """The JVM object that Py4J makes of it."""
 
         implements: ClassVar = [f"{DATASOURCES}.FileIndex"]
 
@@ -310,7 +310,7 @@ class FileRelation:
     data: T.StructType
     """Columns that are in the files."""
     partitions: T.StructType
-    """Columns whose values stand in the virtual paths."""
+    """Columns whose values are in the virtual paths."""
     options: Mapping[str, str]
     settings: Mapping[str, str]
     """Of the session, for this relation alone."""

@@ -253,7 +253,7 @@ def text_map(mapping: Any) -> Mapping[str, str]:
 def insist(call: Callable[[], Answer], tries: int = _TRIES_MAX) -> Answer:
     """Return what a call of clean-up returns, which is made again where its connection was lost.
 
-    It is one that may be made twice. When somebody interrupts a call (Ctrl-C), Py4J closes its
+    It is one that may be made twice. When a user interrupts a call (Ctrl-C), Py4J closes its
     connection, and asks the JVM to close it, too. The JVM may close the one that is opened next
     instead: then the next call fails.
 

@@ -36,9 +36,9 @@ class StatedColumn:
     nullable: bool
     comment: str | None
     default: str | None
-    """The text behind DEFAULT."""
+    """The text after DEFAULT."""
     generated_as: str | IdentitySpec | None
-    """The text behind GENERATED ALWAYS AS, or what AS IDENTITY says."""
+    """The text after GENERATED ALWAYS AS, or what AS IDENTITY says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class StatedTable:
     options: Mapping[str, str]
     has_constraints: bool
     query: Plan | None
-    """Behind AS."""
+    """The query after AS."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +120,7 @@ def parse_plan(spark: SparkSession, text: str) -> StatedTable | InsertInto | Sev
 
 def _one_insert(plan: Any, ctes: Any) -> InsertInto | None:
     query = plan.query()
-    if ctes is not None:  # they stand before the statement, and belong to its query
+    if ctes is not None:  # they precede the statement, and belong to its query
         query = ctes.withNewChildren(scala_seq(query, [query]))
     if class_name(plan) == "InsertIntoStatement":
         return _insert(plan, Plan(query))
@@ -223,7 +223,7 @@ def _generated_as(column: Any) -> str | IdentitySpec | None:
 
 
 def _options(said: Any) -> dict[str, str]:
-    """Return what stands behind OPTIONS; values that are no literals are left out."""
+    """Return the options after OPTIONS; values that are no literals are left out."""
     options = {}
     for pair in seq_items(said.optionExpression().options()):
         value = pair._2()

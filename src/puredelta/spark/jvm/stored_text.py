@@ -225,7 +225,7 @@ def relation_places(spark: SparkSession, text: str) -> tuple[RelationPlace, ...]
     """
     plan = parsed_plan(spark, text).java
     ctes = {name.lower() for name in _cte_names(plan)}
-    found = set(_places(plan))  # a plan may stand in a subquery, and below it
+    found = set(_places(plan))  # a plan may be in a subquery, and below it
     return tuple(
         place
         for place in sorted(found, key=lambda place: place.start)

@@ -75,7 +75,7 @@ def _sources(plan: Plan) -> Iterator[str | None]:
         if not leaf.java.isStreaming():
             continue
         name = proxy_name(leaf.java.source()) if leaf.kind == _EXECUTION else None
-        # Sources of ours are not compared: that would be a call to Python inside of another.
+        # This library's sources are not compared: that would be a call to Python inside of another.
         if name is None and not any(leaf.java.equals(other) for other in others):
             others.append(leaf.java)
             yield None
@@ -99,7 +99,7 @@ class StreamSource(Protocol):
 
     @property
     def description(self) -> str:
-        """What the progress of a query shows."""
+        """The description in the progress of a query."""
         ...
 
     @property
@@ -205,7 +205,7 @@ class _Handler:
             answer = self._answers.get(name)
             return None if answer is None else answer(arguments)
         except Exception as error:  # noqa: BLE001 - whatever it is ends the query
-            # The message is what a user sees; frames of ours say nothing to them.
+            # The message is what a user sees; our stack frames do not help them.
             raise error.with_traceback(None) from None
 
     def _schema_of(self, _: Any) -> Any:
@@ -255,7 +255,7 @@ class _Handler:
         return proxy_name(given[0]) == self.name
 
     class Java:
-        """What Py4J makes of it in the JVM."""
+        """The JVM object that Py4J makes of it."""
 
         implements: ClassVar = ["java.lang.reflect.InvocationHandler"]
 

@@ -52,7 +52,7 @@ _SCANS = (f"{_READ}.SupportsReportStatistics", f"{_READ}.Batch")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerRead:
-    """What one query reads of a relation."""
+    """The columns and conditions of one query over a relation."""
 
     columns: T.StructType
     """In the order of the batches; at least those that the query needs, and one."""
@@ -196,7 +196,7 @@ class _Table(_Named):
         return _java(self._reader.spark, _Builder(self._reader, name), _BUILDERS, name)
 
     class Java:
-        """What Py4J makes of it in the JVM."""
+        """The JVM object that Py4J makes of it."""
 
         implements: ClassVar = [_TABLE]
 
@@ -231,7 +231,7 @@ class _Builder(_Named):
         return scan.java
 
     class Java:
-        """What Py4J makes of it in the JVM."""
+        """The JVM object that Py4J makes of it."""
 
         implements: ClassVar = list(_BUILDERS)
 
@@ -253,7 +253,7 @@ class _Statistics(_Named):
         return java_class(self._reader.jvm, "java.util.Collections").emptyMap()
 
     class Java:
-        """What Py4J makes of it in the JVM."""
+        """The JVM object that Py4J makes of it."""
 
         implements: ClassVar = [_STATISTICS]
 
@@ -306,6 +306,6 @@ class _Scan(_Named):
         return False
 
     class Java:
-        """What Py4J makes of it in the JVM."""
+        """The JVM object that Py4J makes of it."""
 
         implements: ClassVar = list(_SCANS)

@@ -87,7 +87,7 @@ WORKER_CONFS = (ENABLED, LOOKUP_BYTES, MERGE_SMALL_FILES, QUICKACK, GC_FREEZE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerMemory:
-    """What Python workers may hold of a source, in bytes."""
+    """The part of a source that Python workers may hold, in bytes."""
 
     task_max: int
     all_max: int | None = None
@@ -110,7 +110,7 @@ class WorkerMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSettings:
-    """What Python workers may be used for, read once per command."""
+    """The permitted uses of Python workers, read once per command."""
 
     enabled: bool = True
     memory: WorkerMemory = field(default_factory=lambda: WorkerMemory.of(None))

@@ -50,7 +50,7 @@ Planned: TypeAlias = "PlannedFiles[T] | NotApplicable"
 def write_alone(
     spark: SparkSession, planned: Planned[T], settings: WorkerSettings
 ) -> T | NotApplicable:
-    """Write planned files, or leave nothing behind. Runs one Spark job, none without calls."""
+    """Write planned files, or leave no file. Runs one Spark job, none without calls."""
     (written,) = _written(spark, [planned], settings)
     return cast("T | NotApplicable", written)
 
@@ -60,7 +60,7 @@ def write_both(
 ) -> tuple[A | NotApplicable, B | NotApplicable]:
     """Write the files of two plans by one Spark job; either may be refused.
 
-    If anything fails, nothing of either is left behind. Tasks of the second begin first: new rows
+    If anything fails, no file of either is left. Tasks of the second begin first: new rows
     make few tasks, and long ones; copies fill what they leave.
     """
     new, copied = _written(spark, [second, first], settings)

@@ -286,7 +286,7 @@ def _are_deterministic(frame: DataFrame, values: Sequence[Column]) -> list[bool]
 
 
 def _refused_in_join(frame: DataFrame, values: Sequence[Column]) -> str | None:
-    """Return why values cannot stand in a join condition, if they cannot."""
+    """Return the reason why values cannot be in a join condition, if there is one."""
     one_row = frame.sparkSession.range(1).toDF("__puredelta_one")
     try:
         _ = frame.join(one_row, reduce(and_, [v.isNull() for v in values]), "inner").schema

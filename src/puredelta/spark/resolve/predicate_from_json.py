@@ -153,7 +153,7 @@ _COMPARISONS = {
 
 @dataclass(frozen=True, slots=True)
 class SideColumn:
-    """What an expression id stands for: a column of one side."""
+    """The column of one side that an expression id means."""
 
     side: Side
     name: str

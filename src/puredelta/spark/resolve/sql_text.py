@@ -100,7 +100,7 @@ _AGGREGATES = ("INVALID_WHERE_CONDITION", "UNSUPPORTED_EXPR_FOR_WINDOW")
 
 
 class Fault(Enum):
-    """Why an expression cannot stand in a table's definition."""
+    """The reason why an expression cannot be part of a table's definition."""
 
     UNRESOLVED = "it names a column that does not exist"
     AGGREGATE = "it has an aggregate or window function"
@@ -109,7 +109,7 @@ class Fault(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CheckedExpression:
-    """What Spark says of an expression over one row."""
+    """Spark's analysis of an expression over one row."""
 
     simple_type: str
     """As ``DataType.simpleString`` writes it, whatever may be null in it; empty if unknown."""

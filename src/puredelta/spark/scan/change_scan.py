@@ -52,7 +52,7 @@ def scan_changes(spark: SparkSession, read: Snapshot, changes: ChangeFiles) -> D
 
     Schema and location of the snapshot count, its files do not. One scan each for change
     files, for files that came or went, and for files of which rows did; several only where
-    the table was partitioned anew meanwhile.
+    the table was repartitioned meanwhile.
     """
     require_no_change_columns(read.config.schema.names, was_enabled=False)
     vector_changes = read_vector_changes(
@@ -88,7 +88,7 @@ def _file_of(changed: ChangedRows) -> ChangedFile:
 def _alike(items: Iterable[_T], file_of: Callable[[_T], ChangedFile]) -> Iterable[list[_T]]:
     """Group files by the columns they are partitioned by: one group, as a rule.
 
-    In a table that was partitioned anew every file keeps its own columns: what one has in
+    In a table that was repartitioned every file keeps its own columns: what one has in
     its partition values, another holds inside.
     """
     groups: defaultdict[frozenset[str], list[_T]] = defaultdict(list)
@@ -163,7 +163,7 @@ class TableStream:
 
     @property
     def description(self) -> str:
-        """What the progress of a query shows."""
+        """The description in the progress of a query."""
         return f"DeltaSource[{self._read.root_uri}]"
 
     @property
@@ -217,7 +217,7 @@ class TableStream:
             self._is_bounded, self._bound = True, None
 
     def stop(self) -> None:
-        """Let the next query begin anew."""
+        """Let the next query begin again."""
         with self._bound_lock:
             self._is_bounded, self._bound = False, None
         self._source_path = None

@@ -55,7 +55,7 @@ It fills ``_metadata.row_index`` so. A column is read only if a query needs it, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanColumns:
-    """What is read from the files, and what is made of it."""
+    """The columns read from files, and the columns made from them."""
 
     data_schema: T.StructType
     """Physical names."""

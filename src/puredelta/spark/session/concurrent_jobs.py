@@ -38,7 +38,7 @@ def run_concurrently(
 
     Job group, description and tags of the calling thread hold for both. When one fails, the
     Spark jobs of the other are cancelled; it has ended, too, when the first error is raised. The
-    same holds where somebody interrupts this thread; who does so twice waits for nothing.
+    same holds if a user interrupts this thread; a second interrupt ends the waiting.
     """
     with tagged_jobs(spark) as tag:
         order: list[BaseException] = []

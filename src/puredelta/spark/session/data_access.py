@@ -54,7 +54,7 @@ class DataIo(Enum):
 def data_io(spark: SparkSession, uris: Iterable[str]) -> DataIo:
     """Return the way to some files or directories, given by absolute URIs.
 
-    Of a session of Spark Connect nobody knows which file systems its server has, so that Arrow has
+    Of a session of Spark Connect it is unknown which file systems its server has, so that Arrow has
     all but local files.
 
     Raises:
@@ -124,7 +124,7 @@ def _fields(store: ObjectStore) -> StoreFields:
 
 
 def unreachable(uri: str) -> UnsupportedError:
-    """Build the error for a file or directory, by its absolute URI, that nobody has a way to."""
+    """Build the error for a file or directory, by its absolute URI, that nothing can reach."""
     scheme = uri.partition(":")[0]
     return UnsupportedError(
         f"{uri} cannot be reached: neither Spark nor its Python workers have a file system for "
@@ -165,7 +165,7 @@ def require_shared_root(spark: SparkSession, store: Store) -> None:
     and no job, once per session and directory.
 
     Raises:
-        DeltaError: the server sees no such file (WRITE_FAILED); nothing is left behind.
+        DeltaError: the server sees no such file (WRITE_FAILED); no file is left.
     """
     root = store.root_uri
     if local_path(root) is None or not is_connect(spark):

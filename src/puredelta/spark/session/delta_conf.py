@@ -23,7 +23,7 @@ _OTHER_PREFIX = "spark.databricks.io."
 
 
 class Handling(Enum):
-    """What becomes of a setting."""
+    """The treatment of a setting."""
 
     HONOURED = "honoured"
     WITHOUT_EFFECT = "without effect"
@@ -31,7 +31,7 @@ class Handling(Enum):
 
 
 class Kind(Enum):
-    """What the text of a setting is; delta-spark's own types."""
+    """The type of a setting's text; delta-spark's own types."""
 
     FLAG = "boolean"
     NUMBER = "number"

@@ -20,10 +20,10 @@ from puredelta.errors import ErrorCode, InvalidRequestError
 PREFIX = "__puredelta_"
 
 FILE_ORDINAL = "__puredelta_file"
-"""Which file a row lies in: index into the file table that was scanned (int)."""
+"""The file of a row: index into the file table that was scanned (int)."""
 
 ROW_INDEX = "__puredelta_row"
-"""Which physical row of its file a row is, deleted rows counted (long)."""
+"""The position of a row in its file, deleted rows counted (long)."""
 
 FILE_PATH = "__puredelta_file_path"
 """The location of a file as the session's own listing spells it."""
@@ -35,10 +35,10 @@ SOURCE_ROW = "__puredelta_source_row"
 """`ROW_INDEX` of a staged source row; NULL where a target row has no match."""
 
 CLAUSE = "__puredelta_clause"
-"""Which clause of a statement fires for a row (int)."""
+"""The clause of a statement that fires for a row (int)."""
 
 ROW_ID = "__puredelta_row_id"
-"""By which a table that tracks rows knows a row wherever it moves (long)."""
+"""The row id, which stays the same when a row moves (long)."""
 
 ROW_COMMIT_VERSION = "__puredelta_row_commit_version"
 """The version in which such a table last changed a row (long)."""
@@ -65,22 +65,22 @@ MARK = "__puredelta_mark"
 """Prefix of boolean columns: whether a row is in a set of rows."""
 
 ROW_SET = "__puredelta_row_set"
-"""Which of several sets of rows an aggregated record belongs to (int)."""
+"""The set of rows that an aggregated record belongs to (int)."""
 
 WORD = "__puredelta_word"
 """File ordinal and row index divided by 64, packed into one long."""
 
 WORD_BITS = "__puredelta_bits"
-"""Which of the 64 rows of a word are meant (long)."""
+"""The bits of the 64 rows of a word (long)."""
 
 WORD_HITS = "__puredelta_hits"
-"""How many records fell into a word (long)."""
+"""The number of records in a word (long)."""
 
 BIN = "__puredelta_bin"
-"""Which group of files a row belongs to while files are brought together (int)."""
+"""The group of files of a row while files are brought together (int)."""
 
 CURVE_PLACE = "__puredelta_curve_place"
-"""Where on a Z-order curve a row lies (long)."""
+"""The position of a row on a Z-order curve (long)."""
 
 
 def require_no_helper_names(columns: Iterable[str]) -> None:
@@ -120,7 +120,7 @@ def parse_name(text: str) -> tuple[str, ...]:
     """Split ``a.`b.c`.d`` into its parts.
 
     Raises:
-        InvalidRequestError: a back-tick stands where none may.
+        InvalidRequestError: a back-tick is misplaced.
 
     Examples:
         >>> parse_name("t.`a.b`")

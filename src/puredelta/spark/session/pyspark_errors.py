@@ -41,7 +41,7 @@ Owner = TypeVar("Owner", bound=type)
 
 
 class _PySparkError:
-    """What PySpark's classes would read from attributes that an error of ours does not have."""
+    """What PySpark's classes would read from attributes that this library's errors do not have."""
 
     args: tuple[object, ...]
 

@@ -154,7 +154,7 @@ def struct_as_nullable(schema: T.StructType) -> T.StructType:
 
 
 def without_table_metadata(schema: T.StructType) -> T.StructType:
-    """Return the schema as a user of the table sees it: comments stay, table machinery goes."""
+    """Return the schema as a user of the table sees it: with comments, without table machinery."""
     return T.StructType(
         [
             T.StructField(

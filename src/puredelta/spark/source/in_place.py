@@ -151,7 +151,7 @@ def _is_as_listed(file: DataFile, status: FileStatus, *, is_table: bool) -> bool
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Described:
-    """What one footer tells."""
+    """The facts of one footer."""
 
     group_rows: tuple[int, ...]
     leaves: Mapping[LeafPath, LeafStatistics]

@@ -37,7 +37,7 @@ _FILE_SCHEME = re.compile("^file:/+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectReads:
-    """How rows read a table."""
+    """The reads of a table by rows."""
 
     reads_table: bool
     is_current: bool

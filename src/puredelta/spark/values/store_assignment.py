@@ -85,7 +85,7 @@ def _can_up_cast_atom(given: T.DataType, to: T.DataType) -> bool:
 
 
 class CastMode(Enum):
-    """What becomes of a value that does not fit."""
+    """The treatment of a value that does not fit."""
 
     CHECKED = "checked"
     """An error that names the column."""

@@ -64,7 +64,7 @@ _FILE_ROWS_KEY = "spark.sql.files.maxRecordsPerFile"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrowJob:
-    """Where the files of a job go, and what is in them."""
+    """The target directories of a job's files, and their content."""
 
     store: Store
     directory: str

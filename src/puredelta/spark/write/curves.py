@@ -53,7 +53,7 @@ BITS_MAX = 63 - NOISE_BITS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve(abc.ABC):
-    """How many columns a curve runs through, and how finely."""
+    """The number of columns of a curve, and its resolution."""
 
     num_columns: int
     ranges_max: int

@@ -86,7 +86,7 @@ class _ByFooter(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParquetJob:
-    """What a job has written."""
+    """The result of a write job."""
 
     files: tuple[StoredFile, ...]
     """By path."""
@@ -181,7 +181,7 @@ def run_parquet_job(
 
     Raises:
         DeltaError: the storage refused (WRITE_FAILED), or the rows themselves raised an
-            error. Nothing is left behind.
+            error. No file is left.
     """
     location = f"{store.root_uri}/{directory}"
     if store.exists(directory):

@@ -191,7 +191,7 @@ def job_directory(config: TableConfig, now_ms: int, unique: str) -> str:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class _FileLayout:
-    """What the files of one job hold."""
+    """The content of the files of one job."""
 
     config: TableConfig
     options: JobOptions

@@ -93,7 +93,7 @@ def copy_source_rows(order: CopyOrder) -> list[FileAnswer]:
     """Write the rows of ``order``; memory is bounded by one row group's share.
 
     What Spark could still do, such as reading what Arrow cannot, is answered as a refusal, and
-    nothing is left behind; a full disk is raised.
+    nothing is left; a full disk is raised.
     """
     schema = pa.schema([(written, kind) for _, written, kind in order.columns])
     batches = itertools.chain.from_iterable(

@@ -43,7 +43,7 @@ OUT_OF_REACH = (FileNotFoundError, PermissionError, NotADirectoryError)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileAnswer:
-    """What became of one order to write a file. ``name`` is ``None`` where there was no row."""
+    """The result of one order to write a file. ``name`` is ``None`` where there was no row."""
 
     ordinal: int
     name: str | None = None

@@ -32,7 +32,7 @@ class ResidualConditions:
     """The conditions on pairs and on unmatched target rows; NULL counts as false."""
 
     on: Call
-    """What must be true of a pair besides equal keys."""
+    """The conditions on a pair besides equal keys."""
     matched: tuple[Call, ...]
     """The first of these that is true gives a pair its clause: 0 and up, else `NO_CLAUSE`."""
     by_source: tuple[Call, ...]

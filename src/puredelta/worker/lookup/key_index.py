@@ -180,7 +180,7 @@ class _Ascending:
 
 
 class _Digit(Protocol):
-    """How the values of one column are numbered."""
+    """The numbering of one column's values."""
 
     @property
     def size(self) -> int:

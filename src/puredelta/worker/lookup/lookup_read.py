@@ -362,7 +362,7 @@ class _MergedFiles:
         return True
 
     def read(self, names: Sequence[str], limits: Limits) -> list[RowRange]:
-        """Read the files, and begin anew."""
+        """Read the files, and begin an empty batch."""
         parquet, files = self._parquet, self._files
         self._parquet, self._files = MergedParquet(self._template, rows_max=self._rows_max), []
         stored = [name for name in names if name in self.stored]

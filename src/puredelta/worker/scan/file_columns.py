@@ -156,7 +156,7 @@ FIELD_ID = b"PARQUET:field_id"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnRules:
-    """How columns and fields are found in a file, and how its values are read."""
+    """The way to find columns and fields in a file, and to read its values."""
 
     by_field_id: bool = False
     case_sensitive: bool = False

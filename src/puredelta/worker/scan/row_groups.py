@@ -74,7 +74,7 @@ class GroupStatistics:
         described = self.file.metadata.row_group(group)
         try:
             return _may_hold(described.column(leaf).statistics, described.num_rows, kind, rest[1:])
-        # What statistics hold is up to whoever wrote the file.
+        # The writer of the file decides the content of statistics.
         except (TypeError, ValueError, OverflowError, ArithmeticError, pa.ArrowException):
             return True
 

@@ -136,7 +136,7 @@ class ColumnTemplate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FooterTemplate:
-    """What small files have in common that can be decoded together."""
+    """The common parts of small files that can be decoded together."""
 
     begin: bytes
     """How their footers begin: version, schema, the header of the number of rows."""
