@@ -41,6 +41,14 @@ Of Spark's own settings the commands follow `spark.sql.caseSensitive`, `spark.sq
 `spark.sql.parquet.binaryAsString`, `spark.sql.parquet.int96AsTimestamp`,
 `spark.sql.parquet.inferTimestampNTZ.enabled` and `spark.sql.legacy.parquet.nanosAsLong`. Rewrites
 never skip lost or corrupt files, for any setting of the session.
+
+Settings of Parquet's writer (`parquet.block.size`, `parquet.page.size`, `parquet.writer.version`,
+`parquet.bloom.filter.enabled#column`, `parquet.compression`, `parquet.crypto.*`,
+`parquet.encryption.*`, ...) hold for each file of a statement, from the session, Hadoop's
+configuration or the options of a write. Spark writes then what workers would copy, which takes
+longer. A codec in `spark.sql.parquet.compression.codec` holds for copies, too; unset, a copy keeps
+the codec of its file. `outputTimestampType`, `writeLegacyFormat`, `fieldId.write.enabled` and the
+rebase modes in write are always those that the protocol needs.
 """
 
 

@@ -43,12 +43,12 @@ class SourceTexts:
         total: _Bytes = np.zeros(parts, np.int64)
         unknown: list[tuple[DataFile, list[str]]] = []
         for number, file in enumerate(self.files):
-            told = {name: self._told(name, number) for name in names}
+            known = {name: self._known_bytes(name, number) for name in names}
             if parts == 1:
-                total += sum(size for size in told.values() if size is not None)
-                told = {name: size for name, size in told.items() if size is None}
-            if told:
-                unknown.append((file, list(told)))
+                total += sum(size for size in known.values() if size is not None)
+                known = {name: size for name, size in known.items() if size is None}
+            if known:
+                unknown.append((file, list(known)))
         try:
             for file, columns in unknown:
                 total = self._with_decoded(file, columns, total, bytes_max)
@@ -56,7 +56,7 @@ class SourceTexts:
             return bytes_max + 1
         return bytes_max + 1 if total.sum() > bytes_max else int(total.max())
 
-    def _told(self, name: str, number: int) -> int | None:
+    def _known_bytes(self, name: str, number: int) -> int | None:
         stored = self.stored.get(name)
         return None if stored is None else stored[number]
 

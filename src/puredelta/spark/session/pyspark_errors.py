@@ -73,7 +73,7 @@ class UnsupportedHereError(_PySparkError, UnsupportedError, UnsupportedOperation
     """A request for something that this library does not implement."""
 
 
-class FailedJobError(SparkRuntimeException, Py4JJavaError):
+class FailedJobError(SparkRuntimeException, Py4JJavaError):  # type: ignore[misc]
     """An error of Spark with an error class, which PySpark leaves without a class of its own."""
 
 

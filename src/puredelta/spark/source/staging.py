@@ -179,9 +179,9 @@ def text_bytes(
         for chunk in map(group.column, range(footer.num_columns) if leaves is None else leaves):
             if chunk.physical_type == "BYTE_ARRAY":
                 path = chunk.path_in_schema
-                told = _WHOLE_TEXTS.issuperset(chunk.encodings)
+                is_whole = _WHOLE_TEXTS.issuperset(chunk.encodings)
                 before = found.get(path, 0)
-                size = chunk.total_uncompressed_size if told else None
+                size = chunk.total_uncompressed_size if is_whole else None
                 found[path] = None if before is None or size is None else before + size
     return found
 
