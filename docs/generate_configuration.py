@@ -113,6 +113,10 @@ def page() -> str:
                 for key, one in READER_SETTINGS.items()
             ),
             "",
+            "Options of one read that have the name of such a setting, without its prefix, are not",
+            "passed on by a table: a frame of it follows the session. A Parquet source with one",
+            "that changes how rows are read is read by Spark alone.",
+            "",
             "## Without effect",
             "",
             "These settings are accepted and have no effect: they are about speed, or features",

@@ -130,3 +130,31 @@ def test_a_merge_finds_its_rows_and_inserts_no_second_one(
         deleting.whenNotMatchedInsert(values={"id": "s.i + 100"}).execute()
     ids = [r.id for r in puredelta.read(spark, str(tmp_path / "t")).collect()]
     assert sorted(ids) == sorted({0, 1, 2, 3, 10} - {wanted})
+
+
+@pytest.mark.parametrize("ignored", ["part-", "parquet$"])
+def test_no_data_file_is_left_out_by_its_name(
+    spark: SparkSession, tmp_path: Path, ignored: str
+) -> None:
+    for first in (0, 3):
+        rows = spark.range(first, first + 3).selectExpr("id", "id % 2 AS part")
+        puredelta.write(rows.coalesce(1), str(tmp_path), mode="append", partition_by=["part"])
+    with temporary_settings(spark, {"spark.sql.files.ignoredPathSegmentRegex": ignored}):
+        read = puredelta.read(spark, str(tmp_path))
+        assert sorted(row.id for row in read.collect()) == list(range(6))
+        assert len(read.where("part = 1 AND id > 0").collect()) == 3
+        DeltaTable.forPath(spark, str(tmp_path)).update("id = 1", {"id": "7"})
+    ids = sorted(row.id for row in puredelta.read(spark, str(tmp_path)).collect())
+    assert ids == [0, 2, 3, 4, 5, 7]
+
+
+def test_days_that_the_old_calendar_lacks_are_found_without_the_filter_of_dates(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """With the filter Spark looks for 1582-10-15 in the files, as in any Parquet file."""
+    days = spark.sql("SELECT DATE'1582-10-04' + id AS d FROM VALUES 0, 4, 6, 11 AS v(id)")
+    puredelta.write(days.coalesce(1), str(tmp_path))
+    with temporary_settings(spark, {"spark.sql.parquet.filterPushdown.date": "false"}):
+        read = puredelta.read(spark, str(tmp_path))
+        assert read.where("d = DATE'1582-10-10'").count() == 1
+        assert read.where("d > DATE'1582-10-10'").count() == 1

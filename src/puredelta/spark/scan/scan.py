@@ -46,6 +46,8 @@ _SKIPPABLE_MIN = 2
 """Asking costs a query a few milliseconds, about as much as opening a file."""
 _NO_FILE_MAY_BE_MISSING = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
 """A user may choose to read past lost files, but rows that are to be rewritten must be there."""
+_NO_NAME_IS_IGNORED = {"ignoredPathSegmentRegex": ""}
+"""A setting of PySpark 4.3 leaves files out by their names, but the log names those of a table."""
 
 
 def scan(
@@ -198,7 +200,7 @@ def _read(
     layout = ReadLayout(
         data_schema=read.data_schema,
         partition_schema=T.StructType([*read.partition_schema.fields, *ordinal]),
-        options=options,
+        options={**_NO_NAME_IS_IGNORED, **options},
         by_field_id=read.by_field_id,
         required=read.required,
     )

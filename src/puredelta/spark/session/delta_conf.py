@@ -1344,10 +1344,11 @@ ALLOW_REFLECTION = DeltaConf(
 BOUNDS_TELL_NAN = DeltaConf(
     name="boundsTellNaN",
     default="false",
-    effect="queries take it that a file whose floating-point column has a maximum holds no NaN, as "
-    "delta-spark does: fewer files are read where values above a constant are wanted. Right if "
-    "delta-spark or this library wrote all files; others leave NaN out of bounds, and then rows "
-    "with NaN would be missing. MERGE, UPDATE and DELETE never take it",
+    effect="queries take it that a file whose floating-point column has a maximum holds no NaN, "
+    "and Spark tests conditions on such columns inside of files, too, as in delta-spark: fewer "
+    "files and row groups are read. Right if delta-spark or this library wrote all files and "
+    "conditions name no zero: others leave NaN out of bounds, and Spark takes -0.0 for another "
+    "number than 0.0 there, so that rows would be missing. MERGE, UPDATE and DELETE never take it",
     prefix="spark.puredelta.",
 )
 FLUSH_FILES = DeltaConf(

@@ -46,7 +46,6 @@ class ReaderSetting:
 
 _PARQUET = "spark.sql.parquet."
 _FILES = "spark.sql.files."
-IGNORED_NAMES = "spark.sql.files.ignoredPathSegmentRegex"
 CASE_SENSITIVE = "spark.sql.caseSensitive"
 IGNORES_MISSING = "spark.sql.files.ignoreMissingFiles"
 IGNORES_CORRUPT = "spark.sql.files.ignoreCorruptFiles"
@@ -117,7 +116,7 @@ _FOLLOWED_BY_ALL = (
 _FIXED_BY_SCANS = (
     *_some(
         Follower.SCAN,
-        "hides files by their names; the log names those of a table",
+        "leaves files out by their names; scans set an option that leaves out none",
         _FILES,
         "ignoredPathSegmentRegex",
     ),
@@ -156,11 +155,19 @@ _OF_TYPES = (
 _WITHOUT_ROWS = (
     *_some(
         Follower.NONE,
-        "decides what Spark skips of a file, of which it tests the rest",
+        "decides what Spark skips of a file, of which it tests the rest; floating-point columns "
+        "are not tested there",
         _PARQUET,
-        "filterPushdown filterPushdown.date filterPushdown.decimal "
-        "filterPushdown.string.startsWith filterPushdown.stringPredicate "
-        "filterPushdown.timestamp pushdown.inFilterThreshold recordLevelFilter.enabled",
+        "filterPushdown filterPushdown.decimal filterPushdown.string.startsWith "
+        "filterPushdown.stringPredicate filterPushdown.timestamp pushdown.inFilterThreshold "
+        "recordLevelFilter.enabled",
+    ),
+    *_some(
+        Follower.NONE,
+        "as above, except days that the old calendar lacks: a query that compares a date with one "
+        "from 1582-10-05 to 1582-10-14 finds all rows only with `false`",
+        _PARQUET,
+        "filterPushdown.date",
     ),
     *_some(
         Follower.NONE,
@@ -221,8 +228,6 @@ class ReadSettings:
     """Whether a file that is not there has no rows, and is no error: in queries, not in commands.
     """
     skips_row_groups: bool = True
-    ignored_names: str | None = None
-    """An expression that hides files from Spark's own listing."""
 
     @classmethod
     def parse(cls, settings: Mapping[str, str]) -> ReadSettings:
@@ -244,7 +249,6 @@ class ReadSettings:
             case_sensitive=flag(CASE_SENSITIVE),
             ignores_missing=flag(IGNORES_MISSING),
             skips_row_groups=flag(FILTER_PUSHDOWN, "true"),
-            ignored_names=settings.get(IGNORED_NAMES),
         )
 
     @property

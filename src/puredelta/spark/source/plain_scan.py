@@ -31,7 +31,7 @@ FILES_MAX = 1_000
 _DEPTH_MAX = 12
 _WRAPPERS = frozenset({"SubqueryAlias", "View", "ResolvedHint"})
 """Operators that leave rows and columns alone."""
-_OPTIONS = frozenset({"path", "paths", "recursivefilelookup"})
+_OPTIONS = frozenset({"path", "paths", "recursivefilelookup", "ignoredpathsegmentregex"})
 """Reader options that say which files are read, not how."""
 _UNUSUAL = (
     "parquet.field.id",
