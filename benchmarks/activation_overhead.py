@@ -1,9 +1,10 @@
 """What an activated session adds to statements that are not for Delta.
 
-``python -m benchmarks.activation_overhead`` times them in one session before and after
-``puredelta.activate``, in turns, while a frame of a Delta table lives. It prints the medians in
-milliseconds and what the medians of all turns differ by. Planning is measured alone, without jobs:
-``explain`` of plans as wide, as deep and as long as people have them.
+``python -m benchmarks.activation_overhead [ROUNDS]`` runs them in one session before and after
+``puredelta.activate``, in turns, while a frame of a Delta table lives. It prints the medians of
+the processor time that a call takes (this process and its JVM together, so that other processes
+count for little) and how many calls into the JVM it makes. Planning is measured alone, without
+jobs: ``explain`` of plans as wide, as deep and as long as people have them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 
+from py4j.java_gateway import GatewayClient
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -31,7 +35,7 @@ WIDTH = 620
 DEPTH = 20
 
 
-def main() -> int:
+def main(rounds: int = ROUNDS) -> int:
     """Print one line per statement; 1 if one became slower than it may."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with tempfile.TemporaryDirectory() as scratch:
@@ -44,40 +48,62 @@ def main() -> int:
         )
         spark.sparkContext.setLogLevel("ERROR")
         try:
-            return measure(spark, scratch)
+            return measure(spark, scratch, rounds=rounds)
         finally:
             spark.stop()
 
 
-def measure(spark: SparkSession, scratch: str) -> int:
-    """Time every statement with and without the activation; 1 if one takes longer than it may."""
+def measure(spark: SparkSession, scratch: str, *, rounds: int) -> int:
+    """Measure every statement with and without the activation; 1 if one became slower."""
     puredelta.activate(spark)
     spark.range(10).write.format("delta").save(f"{scratch}/table")
     table = spark.read.format("delta").load(f"{scratch}/table")  # it lives until the end
     puredelta.deactivate()
     statements = _statements(spark, scratch)
-    plain: dict[str, list[float]] = {name: [] for name in statements}
-    active: dict[str, list[float]] = {name: [] for name in statements}
+    jvm = int(spark.sparkContext._jvm.ProcessHandle.current().pid())  # noqa: SLF001
+    plain: dict[str, list[Cost]] = {name: [] for name in statements}
+    active: dict[str, list[Cost]] = {name: [] for name in statements}
     for call in statements.values():
-        _milliseconds(call, 3)  # the first time is compilation
-    for turn in range(ROUNDS):
+        _cost(call, jvm)  # the first time is compilation
+    for turn in range(rounds):
         for name, call in statements.items():
             for is_active in (turn % 2 > 0, turn % 2 == 0):  # neither is always the first
                 if is_active:
                     puredelta.activate(spark)
-                (active if is_active else plain)[name].append(_milliseconds(call, CALLS))
+                (active if is_active else plain)[name].append(_cost(call, jvm))
                 puredelta.deactivate()
-    print(f"{'milliseconds a call, medians':<34} {'plain':>8} {'active':>8} {'ratio':>8}")
+    print(
+        f"{'processor time of a call, ms':<34} {'plain':>8} {'active':>8} {'ratio':>8} "
+        f"{'calls':>6} {'active':>6}"
+    )
     slow = []
     for name in statements:
-        before, after = statistics.median(plain[name]), statistics.median(active[name])
-        print(f"{name:<34} {before:>8.2f} {after:>8.2f} {after / before:>8.3f}")
-        if after > before * RATIO_MAX and min(active[name]) > min(plain[name]) + SLACK_MS:
+        before, after = _median_ms(plain[name]), _median_ms(active[name])
+        calls, with_ours = (min(one.calls for one in costs[name]) for costs in (plain, active))
+        print(
+            f"{name:<34} {before:>8.2f} {after:>8.2f} {after / before:>8.3f} "
+            f"{calls:>6.1f} {with_ours:>6.1f}",
+            flush=True,
+        )
+        if after > before * RATIO_MAX + SLACK_MS:
             slow.append(name)
     print(
         f"{len(slow)} of {len(statements)} take longer than they may: {', '.join(slow) or 'none'}"
     )
     return int(bool(slow) or not table.columns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """The price of one call."""
+
+    processor_ms: float
+    calls: float
+    """Into the JVM."""
+
+
+def _median_ms(costs: list[Cost]) -> float:
+    return statistics.median(cost.processor_ms for cost in costs)
 
 
 def _statements(spark: SparkSession, scratch: str) -> dict[str, Callable[[], object]]:
@@ -135,12 +161,32 @@ def _looked(rows: DataFrame) -> None:
     rows.where("1 = 0").collect()
 
 
-def _milliseconds(call: Callable[[], object], times: int) -> float:
-    started = time.perf_counter()
-    for _ in range(times):
-        call()
-    return (time.perf_counter() - started) * 1000 / times
+def _cost(call: Callable[[], object], jvm: int) -> Cost:
+    counted = 0
+    send = GatewayClient.send_command
+
+    def counting(self: GatewayClient, *args: object, **kwargs: object) -> object:
+        nonlocal counted
+        counted += 1
+        return send(self, *args, **kwargs)
+
+    GatewayClient.send_command = counting
+    started = _processor_seconds(jvm)
+    try:
+        for _ in range(CALLS):
+            call()
+    finally:
+        GatewayClient.send_command = send
+    spent = _processor_seconds(jvm) - started
+    return Cost(processor_ms=spent * 1000 / CALLS, calls=counted / CALLS)
+
+
+def _processor_seconds(jvm: int) -> float:
+    """Return what this process and the JVM have used; the JVM's is in hundredths of a second."""
+    fields = Path(f"/proc/{jvm}/stat").read_text(encoding="utf-8").rpartition(") ")[2].split()
+    user, kernel = int(fields[11]), int(fields[12])
+    return time.process_time() + (user + kernel) / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*map(int, sys.argv[1:])))
