@@ -46,8 +46,12 @@ _SKIPPABLE_MIN = 2
 """Asking costs a query a few milliseconds, about as much as opening a file."""
 _NO_FILE_MAY_BE_MISSING = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
 """A user may choose to read past lost files, but rows that are to be rewritten must be there."""
-_NO_NAME_IS_IGNORED = {"ignoredPathSegmentRegex": ""}
-"""A setting of PySpark 4.3 leaves files out by their names, but the log names those of a table."""
+_USUAL_NAMES_ARE_IGNORED = {"ignoredPathSegmentRegex": "^[._]"}
+"""A setting of PySpark 4.3 leaves files out by their names, but the log names those of a table.
+
+The default: it hides what `require_readable` refuses, and with another one, even an empty one,
+Spark's index lists the virtual directory, where no file is.
+"""
 
 
 def scan(
@@ -200,7 +204,7 @@ def _read(
     layout = ReadLayout(
         data_schema=read.data_schema,
         partition_schema=T.StructType([*read.partition_schema.fields, *ordinal]),
-        options={**_NO_NAME_IS_IGNORED, **options},
+        options={**_USUAL_NAMES_ARE_IGNORED, **options},
         by_field_id=read.by_field_id,
         required=read.required,
     )

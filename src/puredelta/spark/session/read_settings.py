@@ -116,7 +116,7 @@ _FOLLOWED_BY_ALL = (
 _FIXED_BY_SCANS = (
     *_some(
         Follower.SCAN,
-        "leaves files out by their names; scans set an option that leaves out none",
+        "leaves files out by their names; scans read as with its default",
         _FILES,
         "ignoredPathSegmentRegex",
     ),
