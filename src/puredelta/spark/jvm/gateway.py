@@ -30,6 +30,8 @@ from puredelta.errors import ErrorCode, InvalidRequestError
 Answer = TypeVar("Answer")
 
 CATALYST = "org.apache.spark.sql.catalyst"
+JavaError: Any = Py4JJavaError
+"""An exception of the JVM for which PySpark has no class."""
 JVM_ERRORS = (Py4JError, PySparkException)
 """What a call into the JVM raises; PySpark knows the classes of some errors."""
 _TRIES_MAX = 3

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 from urllib.parse import unquote
 
-from py4j.protocol import Py4JJavaError
 from pyspark.errors import (
     AnalysisException,
     IllegalArgumentException,
@@ -33,6 +32,7 @@ from puredelta.errors import (
     TableNotFoundError,
     UnsupportedError,
 )
+from puredelta.spark.jvm.gateway import JavaError
 from puredelta.store.registry import local_path
 
 P = ParamSpec("P")
@@ -73,7 +73,7 @@ class UnsupportedHereError(_PySparkError, UnsupportedError, UnsupportedOperation
     """A request for something that this library does not implement."""
 
 
-class FailedJobError(SparkRuntimeException, Py4JJavaError):  # type: ignore[misc]
+class FailedJobError(SparkRuntimeException, JavaError):  # type: ignore[misc]
     """An error of Spark with an error class, which PySpark leaves without a class of its own."""
 
 
@@ -205,7 +205,7 @@ def take_pyspark_class(error: DeltaError) -> None:
 
 def take_spark_class(error: Exception) -> None:
     """Let an error of the JVM that has an error class say so, as `FailedJobError`."""
-    if not isinstance(error, Py4JJavaError) or isinstance(error, PySparkException):
+    if not isinstance(error, JavaError) or isinstance(error, PySparkException):
         return
     java: Any = error.java_exception
     while java is not None:
