@@ -19,6 +19,7 @@ from puredelta.protocol.schema.types import LONG, StructField, StructType
 from puredelta.protocol.values.predicates import TRUE
 from puredelta.spark.scan.data_file import DataFile
 from puredelta.spark.source.staging import StagedRows
+from puredelta.spark.write.writer_settings import WriterSettings
 from tests.commands.dml.statements import (
     by_source,
     context_of,
@@ -97,7 +98,10 @@ def test_only_updated_rows_are_copied_where_nothing_is_inserted() -> None:
     [
         ((matched(update({"id": ID, "v": object()})),), {}),  # type: ignore[dict-item]
         ((matched(update(WHOLE, reads_target=True)),), {}),
-        ((matched(update(WHOLE)),), {"settings": ExecutionSettings(codec=None)}),
+        (
+            (matched(update(WHOLE)),),
+            {"settings": ExecutionSettings(writer=WriterSettings(codec=None))},
+        ),
         ((matched(update(WHOLE)),), {"delta__constraints__c": "id > 0"}),
     ],
 )

@@ -24,6 +24,7 @@ from puredelta.protocol.actions.actions import Add, Metadata, Protocol
 from puredelta.protocol.schema.schema_json import encode_schema
 from puredelta.protocol.schema.types import LONG, VOID, DecimalType, StructField, StructType
 from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.write.writer_settings import WriterSettings
 from tests.commands.dml.tables import (
     delete,
     insert,
@@ -107,7 +108,7 @@ def makers() -> Makers:
 
 
 def by_spark(settings: ExecutionSettings) -> ExecutionSettings:
-    return replace(settings, codec=None)
+    return replace(settings, writer=WriterSettings(codec=None))
 
 
 def contents(spark: SparkSession, log: TableLog) -> list[str]:

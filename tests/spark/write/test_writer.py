@@ -129,7 +129,7 @@ def test_x83_partition_values_of_every_type(spark, tmp_path, time_zone):
         "e": " ",
         "by": "-1",
         "s": "__HIVE_DEFAULT_PARTITION__",
-        "bd": "-0.0",
+        "bd": "0.0",
         "l": "9",
     }
     assert set(by_id[3].partition_values.values()) == {None}
