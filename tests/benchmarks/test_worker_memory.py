@@ -14,6 +14,7 @@ LEFT_TO_SPARK = {"more long texts than fit", "long texts after short ones"}
 SAMPLE = ["conditions that read long texts of a dictionary", "more long texts than fit"]
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not LIMITED, reason="no limit of the address space")
 @pytest.mark.parametrize(
     "name",

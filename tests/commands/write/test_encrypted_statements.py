@@ -30,6 +30,7 @@ def require_hidden(directory: Path, *arguments: str) -> None:
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-6000:]
 
 
+@pytest.mark.thorough
 def test_a_sample_is_encrypted(tmp_path: Path) -> None:
     """A DELETE's copies were plain, and a MERGE with new rows failed by its own footers."""
     require_hidden(tmp_path, "xml", "sample")
