@@ -133,15 +133,15 @@ def _write_known(
             overwrites_partitions=options.replaces_partitions and partitioned,
         )
 
-    anew = mode is SaveMode.OVERWRITE and options.replace_where is None
-    if _wrote_clustered(rows, captured, log, anew=anew):
+    replaces = mode is SaveMode.OVERWRITE and options.replace_where is None
+    if _wrote_clustered(rows, captured, log, replaces=replaces):
         if found is not None:
             known = EntryName(database=found.database, name=found.name)
             follow_columns(rows.sparkSession, known, to_spark(log.snapshot().config.schema))
         return
-    if not anew and log.exists():
+    if not replaces and log.exists():
         captured = _unpartitioned(captured, log.snapshot().config.partition_columns)
-    _write(rows, captured, log, record=operation if anew else None)
+    _write(rows, captured, log, record=operation if replaces else None)
     if found is not None and options.change.is_wanted:
         known = EntryName(database=found.database, name=found.name)
         follow_columns(rows.sparkSession, known, to_spark(log.snapshot().config.schema))
@@ -187,11 +187,11 @@ def _definition(captured: CapturedOptions) -> TableDefinition:
 
 
 def _wrote_clustered(
-    rows: DataFrame, captured: CapturedOptions, log: TableLog, *, anew: bool = False
+    rows: DataFrame, captured: CapturedOptions, log: TableLog, *, replaces: bool = False
 ) -> bool:
     """Create or replace a table with the clustering columns of the writer.
 
-    Returns False if the writer has none, or the table has the same. ``anew`` allows the
+    Returns False if the writer has none, or the table has the same. ``replaces`` allows the
     replacement of an existing table; so does the option ``overwriteSchema``.
 
     Raises:
@@ -206,7 +206,7 @@ def _wrote_clustered(
         return False
     chosen = WriteOptions.of(rows.sparkSession, options)
     overwrites = mode is SaveMode.OVERWRITE and chosen.replace_where is None
-    if log.exists() and not (overwrites and (anew or chosen.change.overwrite)):
+    if log.exists() and not (overwrites and (replaces or chosen.change.overwrite)):
         raise clustered_otherwise(log, captured)
     first = FirstRows(rows=rows, options=options)
     how = CreateMode.CREATE_OR_REPLACE if log.exists() else CreateMode.CREATE

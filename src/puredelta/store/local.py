@@ -174,7 +174,7 @@ class LocalStore:
             return outcome
 
     def put(self, path: str, content: bytes) -> None:
-        """Write aside, flush, then rename over whatever is there."""
+        """Write aside, flush, then rename over the old file."""
         target = self._path(path)
         with _translated(), self._temporary(target, (content,)) as temporary:
             _drop_checksum(target)

@@ -11,7 +11,7 @@ from puredelta.commands.dml.decide import Decision, FilePlan, plan_rows
 from puredelta.commands.dml.new_rows import NewRows
 from puredelta.commands.dml.positions import RowPositions
 from puredelta.commands.dml.source import StatementContext
-from puredelta.commands.dml.write import NOBODY, Rewriters, rewrite_files, write
+from puredelta.commands.dml.write import NO_WRITER, Rewriters, rewrite_files, write
 from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.spark.offload.rewrite import RewriteOrder, Rewriting, Rewritten
 from puredelta.spark.session.row_bitmap import RowBitmap
@@ -73,7 +73,7 @@ def test_other_rows_are_copied_by_the_first_that_can() -> None:
         rewriters=rewriters(arrow, spark),
     )
     copied = replace(COPIED, fallback="no pyarrow")
-    assert (written.copied, written.new.adds, written.made_by) == (copied, (), NOBODY)
+    assert (written.copied, written.new.adds, written.made_by) == (copied, (), NO_WRITER)
     assert (arrow.asked, spark.asked, written.adds) == (1, 1, COPIED.adds)
 
 

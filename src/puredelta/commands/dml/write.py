@@ -49,7 +49,7 @@ from puredelta.spark.write.written_files import WriteResult, discard
 
 logger = logging.getLogger(__name__)
 
-NOBODY = "no new rows"
+NO_WRITER = "no new rows"
 WORKERS = "workers copied rows of the source"
 SPARK = "Spark computed the new rows"
 _NOTHING_COPIED = Rewritten(adds=(), num_rows=0)
@@ -61,7 +61,7 @@ class WrittenFiles:
 
     new: WriteResult
     """Of new rows, and of change rows."""
-    made_by: str = NOBODY
+    made_by: str = NO_WRITER
     """The writer of the new rows: `WORKERS`, or Spark with the reason."""
     fallback: str | None = None
     """The reason why Spark made them, where its Python workers were asked first."""
@@ -170,7 +170,7 @@ class _Writing:
         if self.rows.frame is not None or orders or self.decision.files.marked:
             self.context.store.name_rule()  # before rows are written that no commit could name
         if self.rows.frame is None:
-            nothing = _NewFiles(WriteResult.nothing(), NOBODY)
+            nothing = _NewFiles(WriteResult.nothing(), NO_WRITER)
             return self._finished(nothing, *self._kept(orders, self.rewriters.in_order))
         make = partial(self._new_rows, self.rows.frame)
         source_copy = self._planned_copy()

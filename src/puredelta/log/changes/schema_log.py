@@ -285,7 +285,7 @@ class AllowedChanges:
 
         Raises:
             InvalidRequestError: it is not allowed
-                (DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION), or nobody can
+                (DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION), or no reader can
                 read older rows after it (DELTA_SCHEMA_CHANGED_WITH_VERSION).
         """
         changes = find_changes(older.schema, newer.schema)

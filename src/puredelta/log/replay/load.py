@@ -75,7 +75,7 @@ def advance_snapshot(
     """Apply the commits after a known snapshot, up to a listed version.
 
     ``listing`` starts at the known version. Returns None if that is not enough: the table was
-    created anew, or commits in between are missing. Then `load_snapshot` decides.
+    recreated, or commits in between are missing. Then `load_snapshot` decides.
     """
     recreated = known.commit_file is None or listing.commits.get(known.version) != known.commit_file
     if recreated or first_gap(listing, after=known.version, through=through) is not None:

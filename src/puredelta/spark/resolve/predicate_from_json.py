@@ -11,7 +11,7 @@ pruning and never rows. Traps it knows about:
 
 * The JSON leaves out enumerations, so a ``Cast`` that returns NULL on failure looks like one
   that fails: every cast is ``Opaque`` but those that widen a number or name the fields of a
-  struct anew, which change neither order nor equality.
+  struct again, which change neither order nor equality.
 * Collations are not in it either: a reference to a collated string has no type, and what
   compares it is ``Opaque``.
 * Some literals are printed ambiguously or not at all.

@@ -4,7 +4,7 @@ The one place that decides it.
 
 An object store and HDFS are the same for everybody. A path on a disk is not: over Spark Connect
 the server may have another disk there than the client, and on a cluster an executor than the
-driver. What is written to such a path is lost, or is a table that nobody can read.
+driver. What is written to such a path is lost, or is an unreadable table.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Storage settings of a session, and the log at a location.
 
 ``spark.puredelta.storage.<option>`` has the names of obstore's options. Settings are read when a
-location needs them, and anew each time: users set keys in a session that runs.
+location needs them, and again each time: users set keys in a session that runs.
 
 Spark takes a location without a scheme for one of its default file system, which on a cluster is
 often HDFS or an object store. So does this library: it asks Spark what such a location means.
