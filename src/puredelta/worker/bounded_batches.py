@@ -18,11 +18,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 _HARMLESS_BYTES = 256 * 1024 * 1024
-"""Rows times encoded bytes of a row group from which on its columns are looked at."""
+"""Rows times encoded bytes of a row group: its columns are planned above this product."""
 _DICTIONARY_BYTES = 1280 * 1024
 """The size of a dictionary at which most writers give it up, and some room."""
 _SHORT_BYTES = 64
-"""Of a value on average: shorter ones are read as they are."""
+"""The size of a short value: texts up to it make no batch large."""
 _UNSURE_ROWS = 8_192
 """Rows of a batch where a dictionary was given up, or values are stored by their difference."""
 _DICTIONARIES = frozenset({"PLAIN_DICTIONARY", "RLE_DICTIONARY"})
@@ -38,38 +38,36 @@ class Decoding:
 
 
 def plan_decoding(
-    footer: pq.FileMetaData,
-    groups: Sequence[int],
+    group: pq.RowGroupMetaData,
     leaves: Sequence[int],
     *,
     batch_rows: int,
     batch_bytes: int,
+    as_dictionaries: bool = True,
 ) -> Decoding:
-    """Choose how to decode leaf columns. The footer has to be sound."""
-    row_bytes = 0.0
+    """Choose how to decode leaf columns of a row group. The footer has to be sound.
+
+    ``as_dictionaries``: columns may be read as dictionaries.
+    """
+    stored = 0
     unsure = False
-    as_dictionaries: dict[str, bool] = {}
-    for group in groups:
-        described = footer.row_group(group)
-        stored = 0.0
-        for leaf in leaves:
-            chunk = described.column(leaf)
-            size, values = chunk.total_uncompressed_size, max(1, chunk.num_values)
-            encodings = set(chunk.encodings)
-            if chunk.physical_type == "BYTE_ARRAY" and encodings & _DICTIONARIES:
-                whole = size <= _DICTIONARY_BYTES + values * math.log2(values + 1) / 8
-                path = chunk.path_in_schema
-                as_dictionaries[path] = whole and as_dictionaries.get(path, True)
-                unsure |= not whole and size / values > _SHORT_BYTES
-                stored += 0 if whole else size
-            else:
-                unsure |= "DELTA_BYTE_ARRAY" in encodings
-                stored += size
-        row_bytes = max(row_bytes, stored / max(1, described.num_rows))
-    rows = min(batch_rows, int(batch_bytes / row_bytes)) if row_bytes else batch_rows
+    dictionaries: list[str] = []
+    for leaf in leaves:
+        chunk = group.column(leaf)
+        size, values = chunk.total_uncompressed_size, max(1, chunk.num_values)
+        encodings = set(chunk.encodings)
+        if chunk.physical_type == "BYTE_ARRAY" and encodings & _DICTIONARIES:
+            is_whole = size <= _DICTIONARY_BYTES + values * math.log2(values + 1) / 8
+            if is_whole and as_dictionaries:
+                dictionaries.append(chunk.path_in_schema)
+                continue
+            unsure |= is_whole or size / values > _SHORT_BYTES
+        unsure |= "DELTA_BYTE_ARRAY" in encodings
+        stored += size
+    rows = min(batch_rows, batch_bytes * group.num_rows // stored) if stored else batch_rows
     return Decoding(
         batch_rows=max(1, min(rows, _UNSURE_ROWS) if unsure else rows),
-        dictionaries=tuple(path for path, whole in as_dictionaries.items() if whole),
+        dictionaries=tuple(dictionaries),
     )
 
 
@@ -121,19 +119,19 @@ def _decoded(kind: pa.DataType) -> pa.DataType:
 
 def _text_bytes(batch: pa.RecordBatch) -> int:
     """Return the bytes of the values of dictionaries, decoded."""
-    return sum(_bytes_of(column, batch.num_rows) for column in batch.columns)
+    return sum(map(_bytes_of, batch.columns))
 
 
-def _bytes_of(column: pa.Array, num_rows: int) -> int:
+def _bytes_of(column: pa.Array) -> int:
     kind = column.type
     if pa.types.is_dictionary(kind):
         lengths = pc.binary_length(column.dictionary)
         longest = pc.max(lengths).as_py() or 0
-        if longest * num_rows <= _SHORT_BYTES * num_rows:
+        if longest <= _SHORT_BYTES:
             return int(longest * len(column))
         return int(pc.sum(lengths.cast(pa.int64()).take(column.indices)).as_py() or 0)
     if pa.types.is_struct(kind):
-        return sum(_bytes_of(child, num_rows) for child in column.flatten())
+        return sum(map(_bytes_of, column.flatten()))
     if pa.types.is_map(kind) or pa.types.is_list(kind):
-        return _bytes_of(column.flatten(), num_rows)
+        return _bytes_of(column.flatten())
     return 0

@@ -18,7 +18,6 @@ Traps this module knows:
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
@@ -175,27 +174,32 @@ class OpenFile:
         self, batch_rows: int, groups: Sequence[int], leaves: Sequence[int] | None
     ) -> Iterator[pa.RecordBatch]:
         """Decode rows in batches of so many rows, or fewer where their values are large."""
-        reader, batch_bytes = self._reader, LIMITS.read_bytes
-        dictionaries: Sequence[str] = ()
-        if not is_harmless(self.metadata, groups):
-            self.require_sound()
+        if is_harmless(self.metadata, groups):
+            yield from self._reader.iter_batches(
+                batch_rows, groups, column_indices=leaves, use_threads=False
+            )
+            return
+        self.require_sound()
+        # A file of Arrow's own dictionaries keeps them, and the others could not be told apart.
+        as_dictionaries = not has_dictionaries(self._reader.schema_arrow)
+        readers: dict[tuple[str, ...], pq.ParquetReader] = {(): self._reader}
+        for group in groups:
             decoding = plan_decoding(
-                self.metadata,
-                groups,
+                self.metadata.row_group(group),
                 range(self.metadata.num_columns) if leaves is None else leaves,
                 batch_rows=batch_rows,
-                batch_bytes=batch_bytes,
+                batch_bytes=LIMITS.read_bytes,
+                as_dictionaries=as_dictionaries,
             )
-            batch_rows = decoding.batch_rows
-            if decoding.dictionaries and not has_dictionaries(reader.schema_arrow):
-                dictionaries = decoding.dictionaries
-                reader = _reader(self._source, read_dictionary=dictionaries, metadata=self.metadata)
-        batches: Iterator[pa.RecordBatch] = reader.iter_batches(
-            batch_rows, groups, column_indices=leaves, use_threads=False
-        )
-        if not dictionaries:
-            return batches
-        return itertools.chain.from_iterable(decoded_batches(b, batch_bytes) for b in batches)
+            paths = decoding.dictionaries
+            if paths not in readers:
+                options = {"read_dictionary": paths, "metadata": self.metadata}
+                readers[paths] = _reader(self._source, **options)
+            batches = readers[paths].iter_batches(
+                decoding.batch_rows, [group], column_indices=leaves, use_threads=False
+            )
+            for batch in batches:
+                yield from decoded_batches(batch, LIMITS.read_bytes) if paths else (batch,)
 
     def _fetched(
         self,
