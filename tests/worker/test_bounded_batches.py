@@ -44,7 +44,7 @@ def test_long_texts_of_a_dictionary_come_in_small_batches(
 
 
 def test_beside_a_dictionary_of_arrow_batches_have_few_rows(tmp_path: Path) -> None:
-    """pandas writes categories so; all 40,000 rows of the other column would be one batch of 0.8 GB."""
+    """pandas writes categories so; 40,000 rows of the other column would be a batch of 0.8 GB."""
     table = pa.table({"kind": long_texts(), "t": long_texts().cast(pa.string())})
     pq.write_table(table, tmp_path / "a.parquet")
     sizes = [batch.num_rows for batch in OpenFile(str(tmp_path / "a.parquet")).read(131_072)]
