@@ -40,6 +40,7 @@ def test_c_01_directories(identifier: str, expected: object) -> None:
         ("`odd``name`.`a.b`", ("odd`name", "a.b")),
         ("parquet.events", ("parquet", "events")),
         ("a.b.c.d", ("a", "b", "c", "d")),
+        ("sales /* it's */ . events -- .x", ("sales", "events")),
     ],
 )
 def test_c_02_names(identifier: str, parts: tuple[str, ...]) -> None:

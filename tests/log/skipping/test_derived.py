@@ -242,6 +242,7 @@ def kept_of(expression: str, kind: DataType, values: list[Any], predicate: Predi
         ("date_format(ts, 'yyyy-MM')", STRING, ["2024-02", "2024-03", "2024-04"], ["2024-03"]),
         ("YEAR(ts)", INTEGER, [2023, 2024, 2025], [2024]),
         ("YEAR(CAST(ts AS DATE))", INTEGER, [2023, 2024, 2025], [2024]),
+        ("((year ( /* it's */ `ts`)) ) -- it's", INTEGER, [2023, 2024, 2025], [2024]),
     ],
 )
 def test_a_moment_leaves_out_days_months_and_years(
@@ -253,7 +254,18 @@ def test_a_moment_leaves_out_days_months_and_years(
     assert [getattr(value, "day", value) for value in kept] == left
 
 
-NOT_UNDERSTOOD = ("ts", "upper(s)", "CAST(s AS DATE)", "YEAR(nothing)", "MINUTE(ts)")
+def test_the_day_of_a_moment_has_no_hour() -> None:
+    moment = MARCH.replace(tzinfo=None)
+    config = table([*parts("n")[:3], ("HOUR(CAST(n AS DATE))", INTEGER, lambda _: 0)])
+    values = {"p0": "2024", "p1": "3", "p2": "5", "p3": "0"}
+    equal = Compare(CompareOp.EQUAL, Ref(Side.TARGET, ("n",), TIMESTAMP_NTZ), Const(moment))
+    assert prune(FileTable.of([file(values)]), config, equal).mask.to_pylist() == [True]
+
+
+NOT_UNDERSTOOD = (
+    *("ts", "upper(s)", "CAST(s AS DATE)", "YEAR(nothing)", "MINUTE(ts)", "YEAR(ts", "YEAR(ts))"),
+    *("YEAR(ts) + 1", "YEAR(ts, ts)", "(YEAR)(ts)", '"ts"', "DATE_TRUNC('MONTH')"),
+)
 
 
 @pytest.mark.parametrize("expression", [*NOT_UNDERSTOOD, "date_format(ts, 'MM-yyyy')"])

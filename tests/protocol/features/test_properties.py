@@ -116,14 +116,14 @@ def test_intervals_without_fixed_length_are_refused(text: str) -> None:
         ("a", (("a",),)),
         (" a , b.c ", (("a",), ("b", "c"))),
         ("`a.b`.`c,d`,e", (("a.b", "c,d"), ("e",))),
-        ("`a``b`, my column", (("a`b",), ("my column",))),
+        ("`a``b`, `my column` /* x */", (("a`b",), ("my column",))),
     ],
 )
 def test_column_lists(text: str, columns: tuple[tuple[str, ...], ...]) -> None:
     assert parse_columns(text) == columns
 
 
-@pytest.mark.parametrize("text", [",", "a,", "a..b", "`a", "a.", "``"])
+@pytest.mark.parametrize("text", [",", "a,", "a..b", "`a", "a.", "``", "my column", "a-b"])
 def test_broken_column_lists(text: str) -> None:
     with pytest.raises(ValueError, match="list of column names"):
         parse_columns(text)

@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from puredelta.protocol.schema.sql_lexer import TokenKind, keywords, tokenize
+from puredelta.protocol.schema.sql_lexer import (
+    TokenKind,
+    keywords,
+    may_hold_query,
+    parse_identifier,
+    tokenize,
+)
 
 # Fragments that open something, close something or hide something.
 FRAGMENTS = st.sampled_from(
@@ -70,3 +76,41 @@ def test_what_is_quoted_is_one_token(inside: str) -> None:
         (TokenKind.STRING, plain),
         (TokenKind.WORD, "b"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("a", ("a",)),
+        (" a /* . */ . `b.c` -- d", ("a", "b.c")),
+        ("1st.2nd", ("1st", "2nd")),
+        ("", ()),
+        ("a.", ()),
+        (".a", ()),
+        ("a..b", ()),
+        ("a b", ()),
+        ("a.1", ()),
+        ("``", ()),
+        ("`a", ()),
+    ],
+)
+def test_identifiers(text: str, parts: tuple[str, ...]) -> None:
+    assert parse_identifier(text) == parts
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a IN (SELECT 1)", True),
+        ("a IN ( /* it's */ -- (\n select 1)", True),
+        ("exists(TABLE t)", True),
+        ("a IN (VALUES (1))", True),
+        ("'(SELECT 1)' || \"(SELECT 1)\"", False),
+        ("a /* (SELECT 1) */ = 1 -- (SELECT 1)", False),
+        (r"r'\' = (SELECT 1)", True),
+        ("f(table, 1) + (values) + f(from.a)", False),
+        ("f(selected)", False),
+    ],
+)
+def test_queries_in_expressions(text: str, expected: bool) -> None:
+    assert may_hold_query(text) is expected

@@ -102,6 +102,10 @@ def eq(left: Predicate, right: Predicate) -> Compare:
         ("d = date'2024-01-01'", eq(DAY, Const(dt.date(2024, 1, 1)))),
         ("'2024-02-29' > d", Compare(CompareOp.LESS, DAY, Const(dt.date(2024, 2, 29)))),
         ("d in ('2024-01-01')", OneOf(DAY, (dt.date(2024, 1, 1),))),
+        # comments
+        ("t.id = s.id -- it's\n AND v = w -- it's", And((eq(ID, KEY), eq(V, W)))),
+        ("t.id /* a /* ' */ b */ = s.id", eq(ID, KEY)),
+        ("v = '-- a'", eq(V, Const("-- a"))),
         # understood, but not comparable as it stands
         ("d = '2024-1-1'", Opaque(frozenset({DAY}))),
         ("d = '2023-02-29'", Opaque(frozenset({DAY}))),
@@ -127,8 +131,8 @@ def test_a_qualifier_wins_over_a_column_of_its_name() -> None:
     [
         "id = 1",  # ambiguous
         "nope = 1",
-        "t.id = s.id -- and v = w",
-        "t.id = s.id /* x */",
+        "t.id = s.id /*+ x */",
+        r"v = r'a'",
         "v = 'it''s'",
         "v = 'a' 'b'",
         "v = 'a\\'b'",

@@ -47,6 +47,22 @@ def test_versions_in_the_definition_of_a_view() -> None:
     assert not may_need_names("CREATE TEMP VIEW v AS SELECT * FROM t")
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("SELECT * FROM delta /* it's */ . -- a\n `/t`", True),
+        ('SELECT * FROM `DELTA`."/t"', True),
+        ("SELECT * FROM t VERSION AS /* of */ OF 1", True),
+        ("SELECT * FROM table_changes /* it's */ ('t', 0)", True),
+        ("SELECT 'delta.`/t`', r'\\' -- AS OF table_changes(", False),
+        ("SELECT a AS of FROM delta.t /* delta.`/t` */", True),  # OF may be a name, too
+        ("SELECT of, table_changes FROM delta.t /* delta.`/t` */", False),
+    ],
+)
+def test_comments_and_texts_are_no_names(text: str, expected: bool) -> None:
+    assert may_need_names(text) is expected
+
+
 @pytest.fixture(scope="module")
 def travelled(spark: SparkSession) -> Iterator[None]:
     """A table ``travels.t`` of the catalog with two versions, and an active session."""

@@ -29,6 +29,7 @@ from puredelta.errors import (
 from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.features.feature_usage import CURRENT_DEFAULT
 from puredelta.protocol.schema.schema_json import simple_string
+from puredelta.protocol.schema.sql_lexer import parse_identifier
 from puredelta.protocol.schema.types import StructField, StructType
 from puredelta.protocol.table.table_config import CHAR_VARCHAR
 from puredelta.spark.catalog.catalog_entries import entry_name, is_taken
@@ -36,10 +37,6 @@ from puredelta.spark.jvm.catalog import SESSION_CATALOG, StoredEntry, read_entry
 from puredelta.spark.session.names import FORMAT, quote_name
 from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.storage import open_log
-
-_PART = r"(?:`((?:[^`]|``)+)`|(\w+))"
-_IDENTIFIER = re.compile(rf"\s*{_PART}(?:\s*\.\s*{_PART})*\s*", re.ASCII)
-_PARTS = re.compile(_PART, re.ASCII)
 
 # As Hadoop's Path.isAbsolute: the path after an optional scheme and host begins with a slash.
 _ABSOLUTE = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?/")
@@ -94,11 +91,9 @@ def parse_source(identifier: str) -> ConvertSource:
             (DELTA_MISSING_PROVIDER_FOR_CONVERT), or a format that is not Parquet
             (DELTA_CONVERT_NON_PARQUET_TABLE).
     """
-    if _IDENTIFIER.fullmatch(identifier) is None:
+    parts = parse_identifier(identifier)
+    if not parts:
         raise _no_identifier(identifier)
-    parts = tuple(
-        plain or quoted.replace("``", "`") for quoted, plain in _PARTS.findall(identifier)
-    )
     if len(parts) == 1 and _ABSOLUTE.match(parts[0]):
         raise _missing_provider(parts[0])
     if len(parts) != 2 or not _ABSOLUTE.match(parts[1]):  # noqa: PLR2004

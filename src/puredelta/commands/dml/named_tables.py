@@ -6,7 +6,6 @@ each time. Stock Spark cannot read the catalog entry of a Delta table.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import TypeAlias
@@ -22,10 +21,10 @@ from puredelta.commands.dml.spec import (
     Star,
     UpdateSpec,
 )
+from puredelta.protocol.schema.sql_lexer import may_hold_query
 from puredelta.spark.catalog.relation_cache import cached_relations, named_relations
 from puredelta.spark.session.session import is_connect
 
-_MAY_QUERY = re.compile(r"\(\s*(?:select|with|from|values|table)\b", re.IGNORECASE)
 _Spec: TypeAlias = MergeSpec | RowSpec
 
 
@@ -34,7 +33,7 @@ def named_tables(spark: SparkSession, spec: _Spec) -> AbstractContextManager[Non
 
     A statement whose expressions hold no query costs nothing.
     """
-    texts = [text for text in _texts(spec) if _MAY_QUERY.search(text) is not None]
+    texts = [text for text in _texts(spec) if may_hold_query(text)]
     if not texts or is_connect(spark):
         return nullcontext()
     names = [name for text in texts for name in named_relations(spark, f"SELECT {text}")]

@@ -13,12 +13,12 @@ of every row that the original condition is true of (X-70b).
 from __future__ import annotations
 
 import datetime as dt
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
+from puredelta.protocol.schema.sql_lexer import Token, TokenCursor, TokenKind
 from puredelta.protocol.schema.traversal import find_fields
 from puredelta.protocol.schema.types import (
     DATE,
@@ -50,6 +50,8 @@ from puredelta.protocol.values.predicates import (
 PARTS = ("YEAR", "MONTH", "DAY", "HOUR")
 """Together, from the first on, they keep the order of what they are parts of."""
 _PART_NAMES = {"DAYOFMONTH": "DAY", **{part: part for part in PARTS}}
+_PARTS_OF_DAYS = frozenset(_PART_NAMES) - {"HOUR"}
+"""Parts that a moment and its day have in common."""
 _FORMATS = {"yyyy-MM": 7, "yyyy-MM-dd": 10, "yyyy-MM-dd-HH": 13}
 """Texts whose order is that of the moments, and how long they are."""
 _ZONE_OFFSET_MAX = dt.timedelta(hours=18)
@@ -63,23 +65,6 @@ _UNIT_DAYS = {
     **dict.fromkeys(("HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND"), 1),
 }
 """Units of ``date_trunc`` and ``trunc``, and how many days are cut off at most."""
-
-_NAME = r"(?P<name>(?:`(?:[^`]|``)+`|\w+)(?:\.(?:`(?:[^`]|``)+`|\w+))*)"
-_TEXT = r"""(?:'(?P<text>[^'\\]*)'|"(?P<text2>[^"\\]*)")"""
-_DAY_OF = rf"(?i:CAST)\(\s*{_NAME}\s+(?i:AS\s+DATE)\s*\)"
-_NAME_2, _DAY_OF_2 = (text.replace("<name>", "<name2>") for text in (_NAME, _DAY_OF))
-_SHAPES = {
-    "day": re.compile(rf"(?:{_DAY_OF}|(?i:(?:TO_)?DATE)\(\s*{_NAME_2}\s*\))"),
-    "part": re.compile(rf"(?P<part>[A-Za-z]+)\(\s*(?:{_NAME}|{_DAY_OF_2})\s*\)"),
-    "format": re.compile(rf"(?i:DATE_FORMAT)\(\s*{_NAME}\s*,\s*{_TEXT}\s*\)"),
-    "date_trunc": re.compile(rf"(?i:DATE_TRUNC)\(\s*{_TEXT}\s*,\s*{_NAME}\s*\)"),
-    "trunc": re.compile(rf"(?i:TRUNC)\(\s*{_NAME}\s*,\s*{_TEXT}\s*\)"),
-    "substring": re.compile(
-        rf"(?i:SUBSTR(?:ING)?)\(\s*{_NAME}\s*,\s*(?P<start>\d+)\s*,\s*(?P<length>\d+)\s*\)"
-    ),
-    "same": re.compile(_NAME),
-}
-_NAME_PART = re.compile(r"`((?:[^`]|``)+)`|(\w+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,59 +106,108 @@ def find_generations(
 
 
 def _read(text: str, column: StructField, schema: StructType) -> Generation | None:
-    text = text.strip()
-    while text.startswith("(") and text.endswith(")"):
-        text = text[1:-1].strip()
-    for shape, pattern in _SHAPES.items():
-        match = pattern.fullmatch(text)
-        if match is None:
-            continue
-        given = match.groupdict()
-        path = _path(given.get("name") or given["name2"] or "")
-        fields = find_fields(schema, path)
-        if not fields:
-            return None
-        source = fields[-1].type
-        found = _functions(shape, given, source, column.type)
-        if found is None:
-            return None
-        names = tuple(field.name for field in fields)
-        return Generation(column=column, source=names, source_type=source, **found)
-    return None
+    cursor = TokenCursor(text)
+    call = _read_call(cursor)
+    fields = find_fields(schema, call.source) if call is not None and cursor.is_done else ()
+    if call is None or not fields:
+        return None
+    source = fields[-1].type
+    found = _functions(call, source, column.type)
+    if found is None:
+        return None
+    names = tuple(field.name for field in fields)
+    return Generation(column=column, source=names, source_type=source, **found)
 
 
-def _path(name: str) -> tuple[str, ...]:
-    parts = _NAME_PART.findall(name)
-    return tuple(quoted.replace("``", "`") if quoted else plain for quoted, plain in parts)
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A column, or a function of one."""
+
+    source: tuple[str, ...]
+    function: str = ""
+    """In upper case; "" for the column itself."""
+    arguments: tuple[str | int | None, ...] = ()
+    """Texts and numbers; None is the column."""
 
 
-def _functions(
-    shape: str, given: Mapping[str, str | None], source: DataType, target: DataType
-) -> dict[str, Any] | None:
-    """Return what a shape makes of a source of a type; None if it keeps no order there."""
-    text = given.get("text") if given.get("text") is not None else given.get("text2")
-    is_time = source in (DATE, TIMESTAMP, TIMESTAMP_NTZ)
-    match shape:
-        case "day" if is_time and target == DATE:
-            return _both(source, lambda value: _moment(value).date())
-        case "part" if is_time and target in INTEGRAL:
-            part = _PART_NAMES.get(str(given["part"]).upper())
-            if part is None:
+def _read_call(cursor: TokenCursor) -> _Call | None:
+    """Read one call, in brackets or not; None for any other expression."""
+    if cursor.accept("("):
+        call = _read_call(cursor)
+        return call if cursor.accept(")") else None
+    return _accept_call(cursor)
+
+
+def _accept_call(cursor: TokenCursor) -> _Call | None:
+    if not cursor.sees("(", ahead=1):
+        column = _accept_column(cursor)
+        return _Call(column) if column else None
+    function = cursor.word
+    cursor.skip(2)
+    if function == "CAST":
+        column = _accept_column(cursor)
+        return _Call(column, "DATE", (None,)) if cursor.accept("AS", "DATE", ")") else None
+    source: tuple[str, ...] = ()
+    arguments: list[str | int | None] = []
+    while not arguments or cursor.accept(","):
+        argument = _accept_constant(cursor)
+        if argument is None:
+            is_day = function in _PARTS_OF_DAYS and cursor.sees("CAST", "(")
+            inner = _accept_call(cursor) if is_day or not cursor.sees("(", ahead=1) else None
+            if inner is None or source:
                 return None
+            source = inner.source
+        arguments.append(argument)
+    return _Call(source, function, tuple(arguments)) if cursor.accept(")") else None
+
+
+def _accept_column(cursor: TokenCursor) -> tuple[str, ...]:
+    """Step over a column. Text in double quotes is none: only a session can say that it is."""
+    token = cursor.peek()
+    is_text = token is not None and token.kind is TokenKind.DOUBLE_QUOTED
+    return () if is_text else cursor.accept_name()
+
+
+def _accept_constant(cursor: TokenCursor) -> str | int | None:
+    """Step over a text without escapes or a whole number."""
+    token = cursor.peek()
+    match token:
+        case Token(kind=TokenKind.STRING | TokenKind.DOUBLE_QUOTED, text=text):
+            quote, inside = text[0], text[1:-1]
+            if quote not in "'\"" or "\\" in inside or quote in inside:
+                return None
+            cursor.skip()
+            return inside
+        case Token(kind=TokenKind.NUMBER, text=text) if text.isdecimal():
+            cursor.skip()
+            return int(text)
+        case _:
+            return None
+
+
+def _functions(call: _Call, source: DataType, target: DataType) -> dict[str, Any] | None:
+    """Return what a call makes of a source of a type; None if it keeps no order there."""
+    is_time = source in (DATE, TIMESTAMP, TIMESTAMP_NTZ)
+    match (call.function, *call.arguments):
+        case ("DATE" | "TO_DATE", None) if is_time and target == DATE:
+            return _both(source, lambda value: _moment(value).date())
+        case (function, None) if function in _PART_NAMES and is_time and target in INTEGRAL:
+            part = _PART_NAMES[function]
             return {
                 **_both(source, lambda value: getattr(_moment(value), part.lower())),
                 "part": part,
             }
-        case "format" if is_time and target == STRING and text in _FORMATS:
+        case ("DATE_FORMAT", None, str(text)) if is_time and target == STRING and text in _FORMATS:
             length = _FORMATS[text]
             return {**_both(source, lambda value: _digits(value)[:length]), "has_signs": True}
-        case "date_trunc" | "trunc" if is_time and str(text).upper() in _UNIT_DAYS:
-            return _truncated(source, target, _UNIT_DAYS[str(text).upper()])
-        case "substring" if source == target == STRING:
-            return _substring(int(given["start"] or 0), int(given["length"] or 0))
-        case "same" if source == target and (is_time or source in INTEGRAL):
+        case ("DATE_TRUNC", str(unit), None) | ("TRUNC", None, str(unit)) if is_time:
+            days = _UNIT_DAYS.get(unit.upper())
+            return None if days is None else _truncated(source, target, days)
+        case ("SUBSTRING" | "SUBSTR", None, int(start), int(length)) if source == target == STRING:
+            return _substring(start, length)
+        case ("",) if source == target and (is_time or source in INTEGRAL):
             return {"low": _itself, "high": _itself}
-        case "same" if source == target == STRING:
+        case ("",) if source == target == STRING:
             return {"low": _itself, "high": _itself, "prefix_length": 1 << 30}
         case _:
             return None
@@ -187,10 +221,6 @@ def _both(source: DataType, function: Callable[[Any], Any]) -> dict[str, Any]:
         "low": lambda value: function(value - _ZONE_OFFSET_MAX),
         "high": lambda value: function(value + _ZONE_OFFSET_MAX),
     }
-
-
-def _part(source: DataType, name: str) -> dict[str, Any]:
-    return _both(source, lambda value: getattr(_moment(value), name))
 
 
 def _truncated(source: DataType, target: DataType, days: int) -> dict[str, Any] | None:

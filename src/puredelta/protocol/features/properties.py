@@ -14,6 +14,7 @@ from enum import Enum
 from typing import ClassVar, Generic, TypeVar, overload
 
 from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.protocol.schema.sql_lexer import TokenCursor
 
 T = TypeVar("T")
 
@@ -130,29 +131,20 @@ def parse_interval(text: str) -> timedelta:
     return total
 
 
-_COLUMN_PART = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^`.,\s][^`.,]*?))\s*([.,]|$)")
-
-
 def parse_columns(text: str) -> tuple[tuple[str, ...], ...]:
     """Read a comma-separated list of columns, nested ones dotted, odd names in backticks.
 
     >>> parse_columns("id, st.x, `a.b`")
     (('id',), ('st', 'x'), ('a.b',))
     """
-    columns: list[tuple[str, ...]] = []
-    path: list[str] = []
-    position = 0
-    separator = "," if text.strip() else ""
-    while separator:
-        match = _COLUMN_PART.match(text, position)
-        if match is None:
-            raise ValueError("needs to be a comma-separated list of column names")
-        quoted, plain, separator = match.groups()
-        path.append(plain if quoted is None else quoted.replace("``", "`"))
-        position = match.end()
-        if separator != ".":
-            columns.append(tuple(path))
-            path = []
+    cursor = TokenCursor(text)
+    if cursor.peek() is None:
+        return ()
+    columns = [cursor.accept_name()]
+    while cursor.accept(","):
+        columns.append(cursor.accept_name())
+    if not (cursor.is_done and all(map(all, columns)) and all(columns)):
+        raise ValueError("needs to be a comma-separated list of column names")
     return tuple(columns)
 
 

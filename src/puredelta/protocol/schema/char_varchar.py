@@ -13,9 +13,10 @@ from typing import TypeAlias
 from typing_extensions import assert_never
 
 from puredelta.errors import CorruptTableError, ErrorCode
+from puredelta.protocol.schema.sql_lexer import BACK_TICKED, without_back_ticks
 
 _LIMIT = re.compile(r"(var)?char\((\d+)\)", re.IGNORECASE)
-_NAME = re.compile(r"(?:`((?:[^`]|``)+)`|([^:`]+)):")
+_NAME = re.compile(rf"({BACK_TICKED}|[^:`]+):")
 _OTHER = re.compile(r"[^<>,()]*(?:\([^()]*\))?")
 
 
@@ -131,7 +132,8 @@ class _Parser:
             if name is None:
                 raise self.error()
             self.position = name.end()
-            fields.append(((name[1] or name[2]).replace("``", "`"), self.read()))
+            text = without_back_ticks(name[1]) if name[1].startswith("`") else name[1]
+            fields.append((text, self.read()))
         limited = tuple((name, kind) for name, kind in fields if kind is not None)
         return LimitedStruct(limited) if limited else None
 

@@ -24,6 +24,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from puredelta.protocol.schema.sql_lexer import (
+    TokenCursor,
+    TokenKind,
+    keywords,
+    may_hold_query,
+    replaced,
+)
 from puredelta.protocol.schema.types import StructType
 from puredelta.protocol.values.predicates import Opaque, Predicate, Ref, Side, references
 from puredelta.spark.resolve.expressions import (
@@ -142,8 +149,6 @@ _AGGREGATES = (
 )
 _NON_DETERMINISTIC = "INVALID_NON_DETERMINISTIC_EXPRESSIONS"
 _SUBQUERY_REFUSED = "UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY"
-_QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`")
-_SUBQUERY = re.compile(r"\(\s*(?:select|with|values|from)\b", re.IGNORECASE)
 
 
 class ConnectResolver:
@@ -240,7 +245,7 @@ def _column(request: Request) -> Column:
 def _has_subquery(request: Request) -> bool:
     """Tell from the text; a Column cannot hold one that the analyzer lets pass in a filter."""
     given = request.expression
-    return isinstance(given, str) and bool(_SUBQUERY.search(_QUOTED.sub("''", given)))
+    return isinstance(given, str) and may_hold_query(given)
 
 
 def _sql(request: Request) -> str:
@@ -308,12 +313,10 @@ _TYPES = {
 }
 """Functions that read the clock when they have no argument, and their types."""
 
-_KEYWORDS = ("current_timestamp", "current_date", "localtimestamp")
-_QUOTED_TEXT = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|--[^\n]*|/\*.*?\*/"
-_CALL = rf"(?<![\w.`])(?P<call>{'|'.join(_TYPES)})\s*\(\s*\)"
-_WORD = rf"(?<![\w.`])(?P<word>{'|'.join(_KEYWORDS)})(?![\w.`]|\s*\()"
-_CALLS = re.compile(f"{_QUOTED_TEXT}|{_CALL}", re.IGNORECASE | re.DOTALL)
-_READINGS = re.compile(f"{_QUOTED_TEXT}|{_CALL}|{_WORD}", re.IGNORECASE | re.DOTALL)
+_KEYWORDS = frozenset({"current_timestamp", "current_date", "localtimestamp"})
+"""Functions that are also written without brackets."""
+_NAMES_FOLLOW = keywords(". AS")
+_NO_KEYWORD = keywords(". (")
 _MENTIONED = re.compile("|".join(_TYPES).encode(), re.IGNORECASE)
 
 
@@ -352,15 +355,29 @@ def text_with_timestamp(text: str, micros: int, *, is_expression: bool) -> str:
     >>> text_with_timestamp("now() > t.now AND 'now()' <> x", 5, is_expression=True)
     "CAST(timestamp_micros(5) AS timestamp) > t.now AND 'now()' <> x"
     """
+    readings = _clock_readings(text, with_keywords=is_expression)
+    return replaced(
+        text,
+        (
+            (start, end, f"CAST(timestamp_micros({micros}) AS {_TYPES[name]})")
+            for start, end, name in readings
+        ),
+    )
 
-    def constant(found: re.Match[str]) -> str:
-        parts = found.groupdict()
-        name = parts["call"] or parts.get("word")
-        if name is None:
-            return found[0]
-        return f"CAST(timestamp_micros({micros}) AS {_TYPES[name.lower()]})"
 
-    return (_READINGS if is_expression else _CALLS).sub(constant, text)
+def _clock_readings(text: str, *, with_keywords: bool) -> Iterator[tuple[int, int, str]]:
+    """Yield the start, the end and the function of each reading of the clock."""
+    cursor = TokenCursor(text)
+    before = ""
+    while (token := cursor.peek()) is not None:
+        name, start = token.text.lower(), token.start
+        is_reading = name in _TYPES and token.kind is TokenKind.WORD and before not in _NAMES_FOLLOW
+        before = token.text.upper()
+        cursor.skip()
+        if is_reading and (end := cursor.peek(1)) is not None and cursor.accept("(", ")"):
+            yield start, end.end, name
+        elif is_reading and with_keywords and name in _KEYWORDS and cursor.word not in _NO_KEYWORD:
+            yield start, token.end, name
 
 
 def _bind(message: Any, micros: int) -> None:

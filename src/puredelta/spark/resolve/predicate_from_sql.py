@@ -1,8 +1,8 @@
 """SQL text of a simple condition as the predicate tree, where no analyzer shows its own.
 
 A strict parser of a small grammar: names, integers, texts without escapes, days, comparisons,
-AND, OR, NOT, IN, BETWEEN, IS NULL, arithmetic and function calls (both ``Opaque``). Text that
-holds anything else is not understood at all; that costs pruning and never rows.
+AND, OR, NOT, IN, BETWEEN, IS NULL, arithmetic and function calls (both ``Opaque``). A text with
+anything else is not understood, and prunes no files.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from puredelta.protocol.schema.sql_lexer import Token, TokenCursor, TokenKind, keywords, unquoted
 from puredelta.protocol.schema.types import BOOLEAN, DATE, INTEGRAL, STRING, StructType
 from puredelta.protocol.values.predicates import (
     And,
@@ -30,10 +31,6 @@ from puredelta.protocol.values.predicates import (
     references,
 )
 
-_TOKEN = re.compile(
-    r"\s*(?:(?P<word>[A-Za-z_]\w*)|(?P<quoted>`(?:[^`]|``)+`)|(?P<number>\d+)(?![\w.])"
-    r"|(?P<text>'[^'\\]*')(?!\s*')|(?P<mark><=>|<=|>=|<>|!=|==|[=<>(),.+*%]|-(?!-)|/(?!\*)))"
-)
 _COMPARISONS = {
     "=": CompareOp.EQUAL,
     "==": CompareOp.EQUAL,
@@ -45,7 +42,8 @@ _COMPARISONS = {
 }
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _CONSTANTS = {"TRUE": True, "FALSE": False, "NULL": None}
-_RESERVED = frozenset({"AND", "OR", "NOT", "IN", "IS", "BETWEEN", "CASE", "SELECT", "INTERVAL"})
+_RESERVED = keywords("AND OR NOT IN IS BETWEEN CASE SELECT INTERVAL")
+_NAMES = frozenset({TokenKind.WORD, TokenKind.QUOTED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +96,7 @@ class Names:
 def parse_predicate(text: str, names: Names) -> Predicate | None:
     """Return the tree of a condition, ``None`` if any part of it is not understood."""
     try:
-        parser = _Parser(names=names, tokens=_tokens(text))
+        parser = _Parser(text, names)
         tree = parser.disjunction()
         parser.expect_end()
     except (_NotUnderstoodError, RecursionError):
@@ -110,62 +108,41 @@ class _NotUnderstoodError(Exception):
     """The text leaves the small grammar."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
-    kind: str
-    text: str
+class _Parser(TokenCursor):
+    """Parser of one text; methods that find no rule raise `_NotUnderstoodError`."""
 
-    @property
-    def keyword(self) -> str:
-        return self.text.upper() if self.kind == "word" else self.text
-
-
-def _tokens(text: str) -> list[_Token]:
-    tokens: list[_Token] = []
-    at, end = 0, len(text.rstrip())
-    while at < end:
-        match = _TOKEN.match(text, at)
-        if match is None or match.lastgroup is None:
-            raise _NotUnderstoodError
-        tokens.append(_Token(match.lastgroup, match[match.lastgroup]))
-        at = match.end()
-    return [*tokens, _Token("end", "")]
-
-
-@dataclass(slots=True)
-class _Parser:
-    names: Names
-    tokens: list[_Token]
-    at: int = field(default=0)
+    def __init__(self, text: str, names: Names) -> None:
+        super().__init__(text)
+        self._names = names
 
     def disjunction(self) -> Predicate:
         parts = [self.conjunction()]
-        while self._accept("OR"):
+        while self.accept("OR"):
             parts.append(self.conjunction())
         return parts[0] if len(parts) == 1 else Or(tuple(parts))
 
     def conjunction(self) -> Predicate:
         parts = [self.negation()]
-        while self._accept("AND"):
+        while self.accept("AND"):
             parts.append(self.negation())
         return parts[0] if len(parts) == 1 else And(tuple(c for p in parts for c in conjuncts(p)))
 
     def negation(self) -> Predicate:
-        return Not(self.negation()) if self._accept("NOT") else self.comparison()
+        return Not(self.negation()) if self.accept("NOT") else self.comparison()
 
     def comparison(self) -> Predicate:
         left = self.arithmetic()
-        if self._accept("IS"):
-            negated = self._accept("NOT")
-            self._expect("NULL")
+        if self.accept("IS"):
+            negated = self.accept("NOT")
+            self.expect("NULL")
             made: Predicate = IsNull(left) if isinstance(left, Ref) else _opaque(left)
             return Not(made) if negated else made
-        negated = self._accept("NOT")
-        if self._accept("IN"):
+        negated = self.accept("NOT")
+        if self.accept("IN"):
             made = _one_of(left, self._list())
-        elif self._accept("BETWEEN"):
+        elif self.accept("BETWEEN"):
             low = self.arithmetic()
-            self._expect("AND")
+            self.expect("AND")
             made = And(
                 (
                     _compare(CompareOp.GREATER_OR_EQUAL, left, low),
@@ -179,101 +156,106 @@ class _Parser:
         return Not(made) if negated else made
 
     def _compared(self, left: Predicate) -> Predicate:
-        if self._accept("<>") or self._accept("!="):
+        if self.accept("<>") or self.accept("!="):
             return Not(_compare(CompareOp.EQUAL, left, self.arithmetic()))
-        op = _COMPARISONS.get(self._next.text) if self._next.kind == "mark" else None
-        if op is None:
-            return left
-        self.at += 1
-        return _compare(op, left, self.arithmetic())
+        op = next((op for sign, op in _COMPARISONS.items() if self.accept(sign)), None)
+        return left if op is None else _compare(op, left, self.arithmetic())
 
     def arithmetic(self) -> Predicate:
         parts = [self.operand()]
-        while any(self._accept(sign) for sign in ("+", "-", "*", "/", "%")):
+        while any(self.accept(sign) for sign in ("+", "-", "*", "/", "%")):
             parts.append(self.operand())
         return parts[0] if len(parts) == 1 else _opaque(*parts)
 
     def operand(self) -> Predicate:
-        if self._accept("-"):
+        if self.accept("-"):
             match self.operand():
                 case Const(int() as value):
                     return Const(-value)
                 case other:
                     return _opaque(other)
-        if self._accept("("):
+        if self.accept("("):
             inner = self.disjunction()
-            self._expect(")")
+            self.expect(")")
             return inner
-        token = self._next
-        self.at += 1
-        match token.kind:
-            case "number":
+        token = self.peek()
+        match token:
+            case Token(kind=TokenKind.NUMBER) if token.text.isdecimal():
+                self.skip()
                 return Const(int(token.text))
-            case "text":
-                return Const(token.text[1:-1])
-            case "word" if token.keyword == "DATE" and self._next.kind == "text":
-                return self._day_literal()
-            case "word" if token.keyword in _CONSTANTS and self._next.text not in (".", "("):
-                return Const(_CONSTANTS[token.keyword])
-            case "word" if token.keyword in _RESERVED:
-                raise _NotUnderstoodError
-            case "word" if self._next.text == "(":
-                return _opaque(*self._list())
-            case "word" | "quoted":
-                return self._name(token)
+            case Token(kind=TokenKind.STRING):
+                return Const(self._text())
+            case Token(kind=TokenKind.WORD):
+                return self._keyword(token) or self._name()
+            case Token(kind=TokenKind.QUOTED):
+                return self._name()
             case _:
                 raise _NotUnderstoodError
 
-    def _day_literal(self) -> Predicate:
-        day = _day(self._next.text[1:-1])
-        if day is None:
-            raise _NotUnderstoodError
-        self.at += 1
-        return Const(day)
-
-    def _name(self, first: _Token) -> Predicate:
-        parts = [_unquoted(first)]
-        while self._accept("."):
-            part = self._next
-            if part.kind not in ("word", "quoted"):
+    def _keyword(self, token: Token) -> Predicate | None:
+        """Read what begins with a keyword or the name of a function; None before a column."""
+        after = self.peek(1)
+        if token.means("DATE") and after is not None and after.kind is TokenKind.STRING:
+            self.skip()
+            day = _day(self._text())
+            if day is None:
                 raise _NotUnderstoodError
-            self.at += 1
-            parts.append(_unquoted(part))
-        found = self.names.find(parts)
-        if found is None or self._next.text == "(":
+            return Const(day)
+        is_name = after is not None and (after.means(".") or after.means("("))
+        if token.text.upper() in _CONSTANTS and not is_name:
+            self.skip()
+            return Const(_CONSTANTS[token.text.upper()])
+        if token.text.upper() in _RESERVED:
+            raise _NotUnderstoodError
+        if after is not None and after.means("("):
+            self.skip()
+            return _opaque(*self._list())
+        return None
+
+    def _text(self) -> str:
+        """Read a text without escapes, which is not continued by another one."""
+        token, after = self.peek(), self.peek(1)
+        text = "" if token is None else token.text[1:-1]
+        is_plain = token is not None and token.text.startswith("'")
+        is_whole = after is None or after.kind not in {TokenKind.STRING, TokenKind.DOUBLE_QUOTED}
+        if not (is_plain and is_whole) or "\\" in text or "'" in text:
+            raise _NotUnderstoodError
+        self.skip()
+        return text
+
+    def _name(self) -> Predicate:
+        parts = [self._part()]
+        while self.accept("."):
+            parts.append(self._part())
+        found = self._names.find(parts)
+        if found is None or self.sees("("):
             raise _NotUnderstoodError
         return found
+
+    def _part(self) -> str:
+        token = self.peek()
+        if token is None or token.kind not in _NAMES:
+            raise _NotUnderstoodError
+        self.skip()
+        return unquoted(token)
 
     def _list(self) -> list[Predicate]:
-        self._expect("(")
+        self.expect("(")
         items: list[Predicate] = []
-        if not self._accept(")"):
+        if not self.accept(")"):
             items.append(self.disjunction())
-            while self._accept(","):
+            while self.accept(","):
                 items.append(self.disjunction())
-            self._expect(")")
+            self.expect(")")
         return items
 
+    def expect(self, keyword: str) -> None:
+        if not self.accept(keyword):
+            raise _NotUnderstoodError
+
     def expect_end(self) -> None:
-        if self._next.kind != "end":
+        if not self.is_done:
             raise _NotUnderstoodError
-
-    @property
-    def _next(self) -> _Token:
-        return self.tokens[self.at]
-
-    def _accept(self, keyword: str) -> bool:
-        found = self._next.kind in ("word", "mark") and self._next.keyword == keyword
-        self.at += found
-        return found
-
-    def _expect(self, keyword: str) -> None:
-        if not self._accept(keyword):
-            raise _NotUnderstoodError
-
-
-def _unquoted(token: _Token) -> str:
-    return token.text[1:-1].replace("``", "`") if token.kind == "quoted" else token.text
 
 
 def _opaque(*parts: Predicate) -> Predicate:

@@ -24,6 +24,7 @@ from puredelta.spark.jvm.analyzer import folded
 from puredelta.spark.jvm.expressions import parsed
 from puredelta.spark.jvm.frames import analyzed_plan
 from puredelta.spark.jvm.plans import parsed_plan
+from puredelta.spark.session.names import parse_name
 from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.types import struct_as_nullable, to_spark, without_table_metadata
 
@@ -76,8 +77,8 @@ def column_name(spark: SparkSession, column: Column) -> str | None:
         message = made.to_plan(known.client)
         if message.WhichOneof("expr_type") != "unresolved_attribute":
             return None
-        text = str(message.unresolved_attribute.unparsed_identifier)
-        return text.removeprefix("`").removesuffix("`").replace("``", "`")
+        parts = parse_name(str(message.unresolved_attribute.unparsed_identifier))
+        return parts[0] if len(parts) == 1 else None
     expression = parsed(spark, column)
     match expression.kind:
         case "AttributeReference":

@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from pyspark.sql import SparkSession
 
 from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.protocol.schema.sql_lexer import BACK_TICKED, without_back_ticks
 
 PREFIX = "__puredelta_"
 
@@ -112,7 +113,7 @@ NO_SOURCE_COLUMN = "__puredelta_s"
 """The only column of a staged source of which nothing is read."""
 
 
-_PART = re.compile(r"`((?:[^`]|``)*)`|([^.`]*)")
+_PART = re.compile(f"{BACK_TICKED}|[^.`]*")
 _PLAIN = re.compile(r"(?!\d+\Z)[a-zA-Z0-9_]+")
 
 
@@ -132,8 +133,8 @@ def parse_name(text: str) -> tuple[str, ...]:
         match = _PART.match(text, at)
         if match is None:  # cannot be: the pattern matches the empty text
             break
-        quoted, plain = match.groups()
-        parts.append(plain if quoted is None else quoted.replace("``", "`"))
+        part = match[0]
+        parts.append(without_back_ticks(part) if part.startswith("`") else part)
         at = match.end()
         if at == len(text):
             return tuple(parts)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from pyspark.errors import AnalysisException
@@ -28,6 +28,7 @@ from puredelta.commands.write.insert import InsertRequest, plan_insert, value_co
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError, UnsupportedError
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.features.feature_usage import CURRENT_DEFAULT
+from puredelta.protocol.schema.sql_lexer import is_identifier, tokenize, unquoted
 from puredelta.protocol.schema.types import StructField, StructType
 from puredelta.spark.catalog.catalog_entries import entry_name, is_taken
 from puredelta.spark.catalog.relation_cache import query_rows
@@ -253,9 +254,6 @@ def _require_possible_insert(statement: InsertInto) -> None:
         )
 
 
-_USING = re.compile(r"\busing\s+`?(\w+)", re.IGNORECASE)
-
-
 def concerns_delta(spark: SparkSession, statement: SparkParsedStatement, text: str) -> bool:
     """Tell from the parsed text whether a statement may make a Delta table, or insert into one.
 
@@ -264,7 +262,12 @@ def concerns_delta(spark: SparkSession, statement: SparkParsedStatement, text: s
     """
     name = statement.targets[0].name
     if statement.defines:
-        formats = [named[1].lower() for named in _USING.finditer(text)]
+        tokens = tokenize(text)
+        formats = [
+            unquoted(name).lower()
+            for using, name in pairwise(tokens)
+            if using.means("USING") and is_identifier(name)
+        ]
         found = FORMAT in formats if formats else is_delta(spark)
     elif isinstance(name, ComputedName):
         found = not is_connect(spark)  # the name is computed later

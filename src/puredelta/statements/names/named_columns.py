@@ -16,7 +16,14 @@ from pyspark.errors import ParseException
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.read_table import snapshot_of
-from puredelta.protocol.schema.sql_lexer import Token, TokenKind, keywords, tokenize, unquoted
+from puredelta.protocol.schema.sql_lexer import (
+    Token,
+    TokenKind,
+    is_identifier,
+    keywords,
+    tokenize,
+    unquoted,
+)
 from puredelta.spark.catalog.catalog_entries import find_table
 from puredelta.spark.catalog.relation_cache import cached_relations
 from puredelta.spark.jvm.catalog import SESSION_CATALOG
@@ -36,7 +43,7 @@ from puredelta.spark.session.storage import open_log
 from puredelta.statements.names.query_tables import with_views
 from puredelta.statements.names.stored_views import with_stored_views
 from puredelta.statements.names.views import TemplateFields
-from puredelta.statements.text.cursor import Cursor, is_identifier
+from puredelta.statements.text.cursor import Cursor
 
 _SHOWS_ALL = keywords("TABLE PIVOT UNPIVOT NATURAL IDENTIFIER")
 """Keywords after which a query shows or computes names of columns that are not in its text."""

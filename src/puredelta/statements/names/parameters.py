@@ -20,11 +20,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.protocol.schema.sql_lexer import Token, TokenKind, keywords, tokenize
+from puredelta.protocol.schema.sql_lexer import Token, TokenKind, keywords, replaced, tokenize
 from puredelta.spark.session.names import quote_name
 from puredelta.statements.names.names import find_location, resolve_name
 from puredelta.statements.names.views import RowNames
-from puredelta.statements.text.cursor import Cursor, SqlSyntaxError, replaced
+from puredelta.statements.text.cursor import Cursor, SqlSyntaxError
 from puredelta.statements.text.literals import python_literal, string_literal, typed_literal
 from puredelta.statements.text.table_name import ComputedName, TableName
 
@@ -126,7 +126,7 @@ class _Template(string.Formatter):
                 return value, key
 
 
-_GLANCE = re.compile(r"\bIDENTIFIER\s*\(", re.IGNORECASE)
+_GLANCE = re.compile(r"\bIDENTIFIER\b", re.IGNORECASE)
 _QUERY = re.compile(r"\bSELECT\b", re.IGNORECASE)
 _MAKES_TABLES = keywords("CREATE REPLACE")
 

@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
@@ -44,14 +45,21 @@ from puredelta.commands.dml.spec import (
 from puredelta.commands.read_table import TimestampArgument, read_named
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
-from puredelta.protocol.schema.sql_lexer import TokenKind, keywords, tokenize, unquoted
+from puredelta.protocol.schema.sql_lexer import (
+    TokenKind,
+    is_identifier,
+    keywords,
+    replaced,
+    tokenize,
+    unquoted,
+)
 from puredelta.spark.session.delta_conf import REFUSED_BY_PATHS_WITH_VERSIONS
-from puredelta.spark.session.names import quote_name
+from puredelta.spark.session.names import FORMAT, quote_name
 from puredelta.spark.session.session import is_connect, settings_of
 from puredelta.spark.session.storage import open_log
 from puredelta.statements.names.names import find_location, find_log, require_table
 from puredelta.statements.names.views import RowNames, TemporaryViews
-from puredelta.statements.text.cursor import Cursor, is_identifier, replaced
+from puredelta.statements.text.cursor import Cursor
 from puredelta.statements.text.expression_text import read_expression
 from puredelta.statements.text.relation_text import RelationText, find_alias_place, read_relations
 from puredelta.statements.text.table_name import (
@@ -65,15 +73,19 @@ from puredelta.statements.text.table_name import (
 
 _BY_NAME = "TABLE_CHANGES"
 _BY_PATH = "TABLE_CHANGES_BY_PATH"
-_CALL = re.compile(r"\btable_changes(?:_by_path)?\s*\(", re.IGNORECASE)
+_FUNCTIONS = frozenset({_BY_NAME, _BY_PATH})
+_FUNCTION = re.compile(r"\btable_changes", re.IGNORECASE)
 _ARGUMENTS = (2, 3)
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 _SUPPORTED = "IntegerType, LongType, StringType, TimestampType"
 
 
 def may_call(text: str) -> bool:
-    """Tell from its words whether a text may call a function of this package."""
-    return _CALL.search(text) is not None
+    """Tell from its tokens whether a text may call a function of this package."""
+    return _FUNCTION.search(text) is not None and any(
+        bracket.means("(") and function.text.upper() in _FUNCTIONS
+        for function, bracket in pairwise(tokenize(text))
+    )
 
 
 def accept_changes(
@@ -95,7 +107,7 @@ def accept_changes(
     if token is None or token.kind is not TokenKind.WORD or bracket is None:
         return None
     function = token.text.upper()
-    if function not in {_BY_NAME, _BY_PATH} or not bracket.means("("):
+    if function not in _FUNCTIONS or not bracket.means("("):
         return None
     before = cursor.peek(-1) if cursor.position else None
     if before is not None and before.means("."):  # a function of some schema
@@ -194,9 +206,9 @@ def _wrong_number(function: str, arguments: Sequence[str]) -> InvalidRequestErro
 
 _Part: TypeAlias = tuple[int, int, str]
 """Start, end and new text of a part of a text."""
-_PATH = re.compile(r"\bdelta[`\"]?\s*\.\s*[`\"]", re.IGNORECASE)
 _FORMAT = re.compile(r"\bdelta\b", re.IGNORECASE)
-_AS_OF = re.compile(r"\bAS\s+OF\b", re.IGNORECASE)
+_OF = re.compile(r"\bOF\b", re.IGNORECASE)
+_PATHS = frozenset({TokenKind.QUOTED, TokenKind.DOUBLE_QUOTED})
 _PATH_LENGTHS = (3, 5)
 """Tokens of ``delta.`/path` `` without and with the session catalog before it."""
 _QUERIES = keywords("SELECT WITH FROM VALUES TABLE INSERT (")
@@ -204,7 +216,7 @@ _EXPLAIN = keywords("EXPLAIN EXTENDED FORMATTED COST CODEGEN LOGICAL")
 
 
 def may_query_tables(text: str) -> bool:
-    """Tell from its words whether a query may name a table by its path or a version of one, or
+    """Tell from its tokens whether a query may name a table by its path or a version of one, or
     call ``table_changes``; also a query that is inserted or makes a table.
 
     The definition of a view does not count: it lasts longer than the meaning of the name (see
@@ -220,15 +232,26 @@ def may_query_tables(text: str) -> bool:
 
 
 def may_name_path(text: str) -> bool:
-    """Tell from its words whether a text may name a table by its path."""
-    return _PATH.search(text) is not None
+    """Tell from its tokens whether a text may name a table by its path."""
+    tokens = tokenize(text) if _FORMAT.search(text) is not None else ()
+    return any(
+        dot.means(".") and path.kind in _PATHS and unquoted(name).lower() == FORMAT
+        for name, dot, path in zip(tokens, tokens[1:], tokens[2:], strict=False)
+    )
+
+
+def _may_name_version(text: str) -> bool:
+    """Tell from its tokens whether a text may name a version: ``AS OF``."""
+    return _OF.search(text) is not None and any(
+        first.means("AS") and second.means("OF") for first, second in pairwise(tokenize(text))
+    )
 
 
 def may_need_names(text: str) -> bool:
-    """Tell from its words whether a text may name something that Spark cannot resolve: a table by
-    its path, a version of one, or its changes.
+    """Tell from its tokens whether a text may name something that Spark cannot resolve: a table
+    by its path, a version of one, or its changes.
     """
-    return may_name_path(text) or _AS_OF.search(text) is not None or may_call(text)
+    return may_name_path(text) or _may_name_version(text) or may_call(text)
 
 
 def with_views(
@@ -250,7 +273,7 @@ def with_views(
     ``table_changes``, if it is not the session's. ``columns`` are all that a query can need,
     see `puredelta.statements.names.named_columns`. Runs no job.
     """
-    if _FORMAT.search(text) is None and _AS_OF.search(text) is None and not may_call(text):
+    if not (_FORMAT.search(text) or _may_name_version(text) or may_call(text)):
         return replaced(text, targets)
     read = cache(partial(_read, spark, columns))  # the same version is read once, with one name
     renaming = _Renaming(spark=spark, names=names, namespace=namespace, read=read)

@@ -13,6 +13,7 @@ from functools import partial
 from pyspark.errors import ParseException
 from pyspark.sql import DataFrame, SparkSession
 
+from puredelta.protocol.schema.sql_lexer import replaced
 from puredelta.spark.catalog.catalog_entries import find_relation
 from puredelta.spark.catalog.relation_cache import (
     as_seen_from,
@@ -27,7 +28,7 @@ from puredelta.spark.session.names import quote_name
 from puredelta.spark.session.session import is_connect
 from puredelta.statements.names.query_tables import may_need_names, with_views
 from puredelta.statements.names.views import Again, RowNames, TemporaryViews
-from puredelta.statements.text.cursor import Cursor, replaced
+from puredelta.statements.text.cursor import Cursor
 from puredelta.statements.text.relation_text import find_alias_place
 
 

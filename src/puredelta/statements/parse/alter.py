@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import NoReturn, TypeAlias
 
 from puredelta.errors import ErrorCode, UnsupportedError
+from puredelta.protocol.schema.sql_lexer import is_identifier
 from puredelta.statements.parse.statement import (
     AddCheck,
     AddColumns,
@@ -40,7 +41,7 @@ from puredelta.statements.text.column_text import (
     read_property_keys,
     read_type,
 )
-from puredelta.statements.text.cursor import Cursor, is_identifier
+from puredelta.statements.text.cursor import Cursor
 from puredelta.statements.text.expression_text import read_expression
 from puredelta.statements.text.literals import accept_text, read_text
 from puredelta.statements.text.table_name import read_table

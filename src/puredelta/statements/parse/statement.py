@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -516,11 +515,6 @@ ReadStatement: TypeAlias = Statement | ExplainStatement
 """Statements that a text may contain."""
 
 
-_BEGIN = re.compile(
-    r"\s*(?:(?:--[^\n]*\n|/\*.*?\*/)\s*)*execute\s+immediate\b", re.IGNORECASE | re.DOTALL
-)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Immediate:
     """EXECUTE IMMEDIATE before its text is computed; all texts are expressions."""
@@ -537,11 +531,10 @@ def read_immediate(text: str) -> Immediate | None:
     >>> read_immediate("EXECUTE IMMEDIATE 'SELECT :a' USING 1 AS a")
     Immediate(text="'SELECT :a'", values=('1',), names=('a',))
     """
-    if _BEGIN.match(text) is None:
-        return None
     cursor = Cursor(text)
+    if not cursor.accept("EXECUTE", "IMMEDIATE"):
+        return None
     try:
-        cursor.expect("EXECUTE", "IMMEDIATE")
         statement = read_expression(cursor, lambda at: at.sees("USING") or at.sees("INTO"))
         given = cursor.items_in_brackets(_value, optional=True) if cursor.accept("USING") else []
         cursor.expect_end()

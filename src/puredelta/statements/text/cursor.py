@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import islice
 from typing import TypeVar
 
 from pyspark.errors import ParseException
 
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.protocol.schema.sql_lexer import (
-    IDENTIFIERS,
     Token,
+    TokenCursor,
     TokenKind,
-    read_tokens,
+    is_identifier,
     unquoted,
 )
 
@@ -88,69 +87,15 @@ _WHOLE_NUMBER = re.compile(r"\d+")
 _NUMBER = re.compile(r"\d+(?:\.\d*)?")
 
 
-class Cursor:
-    """Cursor over the tokens of one text, which are read only as far as needed.
-
-    Methods that read or expect a token raise `SqlSyntaxError` for any other.
+class Cursor(TokenCursor):
+    """Cursor that expects tokens: methods that read or expect one raise `SqlSyntaxError` for
+    any other.
     """
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self._unread = read_tokens(text)
-        self._tokens: list[Token] = []
-        self.position = 0
-        """The number of the next token."""
-
-    # looking
-
-    def peek(self, ahead: int = 0) -> Token | None:
-        """Return a later token, or None after the last."""
-        at = self.position + ahead
-        missing = at + 1 - len(self._tokens)
-        if missing > 0:
-            self._tokens.extend(islice(self._unread, missing))
-        return self._tokens[at] if at < len(self._tokens) else None
-
-    def sees(self, *words: str, ahead: int = 0) -> bool:
-        """Tell whether these keywords (upper case) or symbols come, ``ahead`` tokens from here."""
-        found = ((self.peek(at), word) for at, word in enumerate(words, start=ahead))
-        return all(token is not None and token.means(word) for token, word in found)
-
-    def name_length(self) -> int:
-        """Return the number of tokens in the name that comes next, with its dots."""
-        length = 1
-        while self.sees(".", ahead=length):
-            length += 2
-        return length
-
-    @property
-    def word(self) -> str:
-        """The text of the next token in upper case, "" after the last."""
-        token = self.peek()
-        return "" if token is None else token.text.upper()
-
-    @property
-    def is_done(self) -> bool:
-        """Whether no token is left."""
-        return self.peek() is None
-
-    # moving
-
-    def accept(self, *words: str) -> bool:
-        """Step over these keywords or symbols if they come next."""
-        if not self.sees(*words):
-            return False
-        self.position += len(words)
-        return True
 
     def expect(self, *words: str) -> None:
         """Step over these keywords or symbols."""
         if not self.accept(*words):
             raise self.error(expected=" ".join(words))
-
-    def skip(self, count: int = 1) -> None:
-        """Step over one token, or several."""
-        self.position += count
 
     def expect_end(self) -> None:
         """Require that nothing but semicolons is left."""
@@ -276,22 +221,3 @@ def _as_column(token: Token) -> str:
     if token.kind is TokenKind.DOUBLE_QUOTED:
         return "`" + unquoted(token).replace("`", "``") + "`"
     return token.text
-
-
-def is_identifier(token: Token) -> bool:
-    """Tell whether a token may be an identifier, a keyword included."""
-    return token.kind in IDENTIFIERS
-
-
-def replaced(text: str, parts: Iterable[tuple[int, int, str]]) -> str:
-    """Return the text with parts replaced: start, end, new text, from left to right.
-
-    >>> replaced("SELECT a, b", [(7, 8, "1"), (10, 11, "2")])
-    'SELECT 1, 2'
-    """
-    result: list[str] = []
-    at = 0
-    for start, end, new in parts:
-        result += [text[at:start], new]
-        at = end
-    return "".join([*result, text[at:]])

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from puredelta.protocol.schema.sql_lexer import Token, TokenKind, keywords, tokenize
+from puredelta.protocol.schema.sql_lexer import Token, TokenKind, keywords, replaced, tokenize
 from puredelta.protocol.table.stored_expressions import in_brackets
-from puredelta.statements.text.cursor import Cursor, replaced
+from puredelta.statements.text.cursor import Cursor
 
 _CLOSING = {"(": ")", "[": "]"}
 
