@@ -213,10 +213,15 @@ def tree_of(path: Path) -> ast.Module:
 
 
 @cache
+def nodes_of(path: Path) -> list[ast.AST]:
+    return list(ast.walk(tree_of(path)))
+
+
+@cache
 def code_lines(path: Path) -> int:
     """Count the lines of a module without blank lines, comments, docstrings and imports."""
     skipped: set[int] = set()
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         if isinstance(node, ast.Import | ast.ImportFrom) or is_text:
             skipped.update(range(node.lineno, (node.end_lineno or 0) + 1))
@@ -242,7 +247,7 @@ def importers() -> Mapping[Path, set[Path]]:
 def imported_modules(path: Path) -> frozenset[Path]:
     """Return the modules of the package that a module imports."""
     found = set()
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("puredelta"):
             place = SOURCE.joinpath(*str(node.module).split(".")[1:])
             names = [place / f"{alias.name}.py" for alias in node.names]
@@ -251,7 +256,7 @@ def imported_modules(path: Path) -> frozenset[Path]:
 
 
 def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node
 
@@ -270,7 +275,7 @@ def words(identifier: str) -> list[str]:
 
 def identifiers(path: Path) -> Iterator[str]:
     yield path.stem
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield node.name
         elif isinstance(node, ast.Name):
@@ -295,7 +300,7 @@ def offenders() -> Iterator[str]:
                 yield f"function: {name} {function.name}"
             if len(parameters(function)) > PARAMETERS:
                 yield f"parameters: {name} {function.name}"
-        for word in sorted({w for found in identifiers(path) for w in words(found)} & BANNED):
+        for word in sorted({w for found in set(identifiers(path)) for w in words(found)} & BANNED):
             yield f"word: {name} {word}"
         if PROSE.search(path.read_text()):
             yield f"prose: {name}"
