@@ -13,8 +13,10 @@ from puredelta.commands.dml.settings import MergeSettings
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.protocol.schema.types import LONG, STRING, StructField, StructType
 from puredelta.protocol.table.stats import indexed_leaves, without_statistics
+from puredelta.spark.offload.workers import WORKER_CONFS
 from puredelta.spark.session import delta_conf
 from puredelta.spark.session.delta_conf import (
+    FLAG,
     HONOURED,
     OWN,
     PREFIX,
@@ -22,6 +24,7 @@ from puredelta.spark.session.delta_conf import (
     WITHOUT_EFFECT,
     DeltaConf,
     Handling,
+    OwnConf,
     RefusedConfs,
     check_settings,
 )
@@ -113,6 +116,20 @@ def test_a_name_that_is_no_setting_is_one_warning(caplog: pytest.LogCaptureFixtu
     (record,) = caplog.records
     assert misspelt in record.message
     assert f"Did you mean {PREFIX}replaceWhere.dataColumns.enabled?" in record.message
+
+
+def test_a_setting_of_this_library_has_the_type_of_its_default() -> None:
+    for conf in (*OWN, *WORKER_CONFS):
+        assert isinstance(conf, OwnConf)
+        if conf.default is not None:
+            assert conf.read({}) == conf.read({conf.key: f" {conf.default.upper()} "})
+
+
+@pytest.mark.parametrize("conf", [c for c in (*OWN, *WORKER_CONFS) if c.type is not FLAG])
+def test_another_value_is_refused_by_name(conf: OwnConf[object]) -> None:
+    for text in ("", "-1", "maybe"):
+        with pytest.raises(InvalidRequestError, match=re.escape(f"{conf.key} is {text!r}: set")):
+            conf.read({conf.key: text})
 
 
 def test_void_columns_are_refused_on_spark_4_0_unless_the_session_minds() -> None:

@@ -52,7 +52,7 @@ class CommitSettings:
         return cls(
             user_metadata=delta_conf.USER_METADATA.text(settings),
             records_metrics=delta_conf.HISTORY_METRICS.flag(settings),
-            flushes_files=delta_conf.FLUSH_FILES.flag(settings),
+            flushes_files=delta_conf.FLUSH_FILES.read(settings),
         )
 
     @classmethod

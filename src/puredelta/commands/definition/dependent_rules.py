@@ -168,7 +168,7 @@ def _require_harmless(expressions: Mapping[str, str], settings: Mapping[str, str
                 code=ErrorCode.UNSUPPORTED_EXPRESSION,
                 expression=sql,
             )
-        function = None if ALLOW_REFLECTION.flag(settings) else find_reflection(sql)
+        function = None if ALLOW_REFLECTION.read(settings) else find_reflection(sql)
         if function is not None:
             raise InvalidRequestError(
                 f"The {what} of the table calls {function}, which runs code in the JVM of "

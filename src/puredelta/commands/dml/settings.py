@@ -15,7 +15,6 @@ from puredelta.spark.session.session import SessionInfo
 from puredelta.spark.write.writer_settings import WriterSettings
 
 _BROADCAST_THRESHOLD = "spark.sql.autoBroadcastJoinThreshold"
-_RETRIES_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,21 +69,9 @@ class ExecutionSettings:
             collects_statistics=delta_conf.STATS_COLLECT.flag(settings),
             writer=WriterSettings.parse(settings),
             must_stage=why_staged(settings),
-            retries=_retries(settings),
+            retries=delta_conf.RETRIES.read(settings),
             workers=WorkerSettings.parse(settings),
         )
-
-
-def _retries(settings: Mapping[str, str]) -> int:
-    text = (delta_conf.RETRIES.text(settings) or "").strip()
-    if not text.isdecimal() or int(text) > _RETRIES_MAX:
-        raise InvalidRequestError(
-            f"{delta_conf.RETRIES.key} is {text!r}: set it to a number from 0 to {_RETRIES_MAX}.",
-            code=ErrorCode.INVALID_CONF_VALUE,
-            key=delta_conf.RETRIES.key,
-            value=text,
-        )
-    return int(text)
 
 
 def why_staged(settings: Mapping[str, str]) -> str | None:

@@ -20,7 +20,6 @@ from typing import Any, TextIO, TypeAlias, TypeVar
 from pyspark.sql import SparkSession
 
 from puredelta.commands.statement.rendering import printable
-from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.spark.jvm.jobs import TaskCounts, find_tasks
 from puredelta.spark.session.delta_conf import PROGRESS
 from puredelta.spark.session.session import is_connect
@@ -173,14 +172,7 @@ def wants_progress(settings: Mapping[str, str], out: TextIO, *, classic: bool) -
     Raises:
         InvalidRequestError: the setting is none of auto, on, off.
     """
-    value = (PROGRESS.text(settings) or "auto").strip().lower()
-    if value not in ("auto", "on", "off"):
-        raise InvalidRequestError(
-            f"{PROGRESS.key} is {value!r}: set it to auto, on or off.",
-            code=ErrorCode.INVALID_CONF_VALUE,
-            key=PROGRESS.key,
-            value=value,
-        )
+    value = PROGRESS.read(settings)
     if value != "auto":
         return value == "on"
     if _in_notebook():

@@ -17,17 +17,15 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.spark.jvm.gateway import worker_context
 from puredelta.spark.session.data_access import packed_code
-from puredelta.spark.session.delta_conf import DeltaConf
+from puredelta.spark.session.delta_conf import FLAG, OWN_PREFIX, OwnConf, whole_number
 from puredelta.spark.session.read_settings import ReadSettings
 from puredelta.spark.session.session import NotApplicable, is_connect, runs_here
 from puredelta.worker.bootstrap import (
@@ -41,7 +39,7 @@ from puredelta.worker.bootstrap import (
 )
 from puredelta.worker.wire import LIMITS, Limits
 
-PREFIX = "spark.puredelta.workers."
+PREFIX = f"{OWN_PREFIX}workers."
 
 _MASTER = "spark.master"
 _MEGABYTE = 1024 * 1024
@@ -54,31 +52,40 @@ _HERE_SHARE = 8
 """The part of this machine's memory that all workers together may take: one in this many."""
 
 
-_conf = partial(DeltaConf, prefix=PREFIX)
-ENABLED = _conf(
+ENABLED = OwnConf(
+    prefix=PREFIX,
     name="enabled",
+    type=FLAG,
     default="true",
     effect="Python workers look keys up and copy rows in Arrow; off: Spark joins, reads and writes",
 )
-LOOKUP_BYTES = _conf(
+LOOKUP_BYTES = OwnConf(
+    prefix=PREFIX,
     name="lookupBytes",
+    type=whole_number("a number of bytes"),
     default=None,
     effect="how many bytes a task may hold of the keys of a source; a larger source is looked up "
     f"in up to {_PARTS_MAX} parts. Unset: a share of the machine's memory in a local session, "
     f"{_ELSEWHERE_BYTES_MAX} elsewhere",
 )
-MERGE_SMALL_FILES = _conf(
+MERGE_SMALL_FILES = OwnConf(
+    prefix=PREFIX,
     name="mergeSmallFiles",
+    type=FLAG,
     default="true",
     effect="small files that are alike are decoded as one; off: each is opened by itself",
 )
-QUICKACK = _conf(
+QUICKACK = OwnConf(
+    prefix=PREFIX,
     name="quickack",
+    type=FLAG,
     default="true",
     effect="tasks are acknowledged when they arrive (`TCP_QUICKACK`, Linux)",
 )
-GC_FREEZE = _conf(
+GC_FREEZE = OwnConf(
+    prefix=PREFIX,
     name="gcFreeze",
+    type=FLAG,
     default="true",
     effect="workers do not search for garbage among the modules they have loaded (`gc.freeze`)",
 )
@@ -125,29 +132,21 @@ class WorkerSettings:
         >>> WorkerSettings.parse({"spark.puredelta.workers.quickack": "false"}).quickack
         False
         """
-        merges = MERGE_SMALL_FILES.flag(settings)
+        merges = MERGE_SMALL_FILES.read(settings)
         limits = replace(LIMITS, only_spark=ReadSettings.parse(settings).only_spark)
         return cls(
-            enabled=ENABLED.flag(settings),
+            enabled=ENABLED.read(settings),
             memory=_memory(settings),
             limits=limits if merges else replace(limits, small_file_rows=0),
-            quickack=QUICKACK.flag(settings),
-            gc_freeze=GC_FREEZE.flag(settings),
+            quickack=QUICKACK.read(settings),
+            gc_freeze=GC_FREEZE.read(settings),
         )
 
 
 def _memory(settings: Mapping[str, str]) -> WorkerMemory:
-    text = LOOKUP_BYTES.text(settings)
-    if text is None:
+    if not LOOKUP_BYTES.is_set(settings):
         return WorkerMemory.of(settings.get(_MASTER))
-    if not text.strip().isdecimal():
-        raise InvalidRequestError(
-            f"{LOOKUP_BYTES.key} is {text!r}: set it to a number of bytes.",
-            code=ErrorCode.INVALID_CONF_VALUE,
-            key=LOOKUP_BYTES.key,
-            value=text,
-        )
-    return WorkerMemory(task_max=int(text), parts_max=_PARTS_MAX)
+    return WorkerMemory(task_max=LOOKUP_BYTES.read(settings), parts_max=_PARTS_MAX)
 
 
 def _memory_bytes() -> int:

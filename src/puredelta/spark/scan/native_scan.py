@@ -137,7 +137,7 @@ def skipping_scan(spark: SparkSession, files: SkippableFiles, layout: ReadLayout
             some = files.files_for(
                 files.predicate(conditions),
                 by_statistics=STATS_SKIPPING.flag(settings),
-                bounds_tell_nan=BOUNDS_TELL_NAN.flag(settings),
+                bounds_tell_nan=BOUNDS_TELL_NAN.read(settings),
             )
             return None if some is None else _listed(some, partitions)
 

@@ -109,7 +109,7 @@ def for_query(spark: SparkSession, read: ScanColumns) -> ScanColumns:
     if is_connect(spark):
         return read
     key, default = BOUNDS_TELL_NAN.key, BOUNDS_TELL_NAN.default
-    tells = str(spark.conf.get(key, default)).strip().lower() == "true"
+    tells = BOUNDS_TELL_NAN.read({key: str(spark.conf.get(key, default))})
     return replace(read, bounds_tell_nan=tells)
 
 

@@ -26,7 +26,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from puredelta import worker
-from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.errors import DeltaError, ErrorCode, UnsupportedError
 from puredelta.protocol.actions.paths import absolute_uris
 from puredelta.spark.jvm.gateway import mapped_in_arrow
 from puredelta.spark.jvm.hadoop import has_file_system
@@ -60,16 +60,9 @@ def data_io(spark: SparkSession, uris: Iterable[str]) -> DataIo:
     Raises:
         InvalidRequestError: the session asks for a way that there is not.
     """
-    chosen = str(spark.conf.get(IO.key, IO.default)).strip().lower()
-    if chosen in {one.value for one in DataIo}:
-        return DataIo(chosen)
+    chosen = IO.read({IO.key: str(spark.conf.get(IO.key, IO.default))})
     if chosen != IO.default:
-        raise InvalidRequestError(
-            f"{IO.key} is {chosen!r}: set it to 'auto', 'spark' or 'arrow'.",
-            code=ErrorCode.INVALID_CONF_VALUE,
-            key=IO.key,
-            value=chosen,
-        )
+        return DataIo(chosen)
     schemes = {uri.partition(":")[0] for uri in uris} - {_LOCAL}
     if all(not is_connect(spark) and has_file_system(spark, scheme) for scheme in schemes):
         return DataIo.SPARK

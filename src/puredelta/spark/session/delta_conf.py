@@ -1,4 +1,4 @@
-"""Every session setting of delta-spark 4.4.0, one row each.
+"""Every session setting of delta-spark 4.4.0 and of this library, one row each.
 
 Commands read settings through these rows only; ``docs/configuration.md`` is made of them. A
 setting is honoured, it has no effect here and says why, or it is refused by the statements that
@@ -10,16 +10,20 @@ from __future__ import annotations
 import difflib
 import functools
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import Generic, TypeVar
 
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 
 logger = logging.getLogger(__name__)
 
 PREFIX = "spark.databricks.delta."
+OWN_PREFIX = "spark.puredelta."
 _OTHER_PREFIX = "spark.databricks.io."
+
+T = TypeVar("T")
 
 
 class Handling(Enum):
@@ -144,6 +148,74 @@ def _refused(statements: str, rows: Mapping[str, tuple[str | None, str]]) -> Ref
             for name, (default, reason) in rows.items()
         ),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ConfType(Generic[T]):
+    """The values that a setting of this library may have."""
+
+    parse: Callable[[str], T]
+    """From text in lower case without blanks at its ends; `ValueError` for no value."""
+    expected: str = ""
+    """The values in words."""
+
+
+FLAG: ConfType[bool] = ConfType(lambda text: text == "true")
+
+
+def whole_number(expected: str, maximum: int | None = None) -> ConfType[int]:
+    """Return the type of the whole numbers from 0 to a maximum."""
+
+    def parse(text: str) -> int:
+        if not text.isdecimal() or (maximum is not None and int(text) > maximum):
+            raise ValueError(text)
+        return int(text)
+
+    return ConfType(parse, expected)
+
+
+def one_of(*words: str, expected: str) -> ConfType[str]:
+    """Return the type of some words."""
+
+    def parse(text: str) -> str:
+        if text not in words:
+            raise ValueError(text)
+        return text
+
+    return ConfType(parse, expected)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnConf(DeltaConf, Generic[T]):
+    """One setting of this library: its name, type, default and effect."""
+
+    prefix: str = OWN_PREFIX
+    type: ConfType[T]
+
+    def read(self, settings: Mapping[str, str]) -> T:
+        """Return the value among a session's settings, or the default.
+
+        Raises:
+            InvalidRequestError: the setting has no value of its type (INVALID_CONF_VALUE).
+
+        Examples:
+            >>> RETRIES.read({"spark.puredelta.retries": " 3 "}), RETRIES.read({})
+            (3, 0)
+        """
+        text = (self.text(settings) or "").strip().lower()
+        try:
+            return self.type.parse(text)
+        except ValueError:
+            raise InvalidRequestError(
+                f"{self.key} is {text!r}: set it to {self.type.expected}.",
+                code=ErrorCode.INVALID_CONF_VALUE,
+                key=self.key,
+                value=text,
+            ) from None
+
+    def is_set(self, settings: Mapping[str, str]) -> bool:
+        """Return whether the session has it."""
+        return self.key in settings
 
 
 # what a statement means
@@ -1334,54 +1406,54 @@ HONOURED = tuple(
 
 # settings of this library
 
-ALLOW_REFLECTION = DeltaConf(
+ALLOW_REFLECTION = OwnConf(
     name="storedExpressions.allowReflection",
+    type=FLAG,
     default="false",
     effect="CHECK constraints, invariants, generated columns and defaults may call `reflect`, "
     "`java_method` and `try_reflect`; off: writers refuse such a table ([security](security.md))",
-    prefix="spark.puredelta.",
 )
-BOUNDS_TELL_NAN = DeltaConf(
+BOUNDS_TELL_NAN = OwnConf(
     name="boundsTellNaN",
+    type=FLAG,
     default="false",
     effect="queries take it that a file whose floating-point column has a maximum holds no NaN, "
     "and Spark tests conditions on such columns inside of files, too, as in delta-spark: fewer "
     "files and row groups are read. Right if delta-spark or this library wrote all files and "
     "conditions name no zero: others leave NaN out of bounds, and Spark takes -0.0 for another "
     "number than 0.0 there, so that rows would be missing. MERGE, UPDATE and DELETE never take it",
-    prefix="spark.puredelta.",
 )
-FLUSH_FILES = DeltaConf(
+FLUSH_FILES = OwnConf(
     name="flushDataFiles",
+    type=FLAG,
     default="true",
     effect="new data files are flushed to storage (`fsync`) before the commit that names them; "
     "off: a power cut may leave a version whose files are empty",
-    prefix="spark.puredelta.",
 )
-IO = DeltaConf(
+IO = OwnConf(
     name="io",
+    type=one_of("auto", "spark", "arrow", expected="'auto', 'spark' or 'arrow'"),
     default="auto",
     effect="who reads and writes data files: `spark`, Spark's own reader and writer through the "
     "file systems of Hadoop; `arrow`, Arrow in Spark's Python workers; `auto`, Spark wherever it "
     "has a file system for the storage, else Arrow",
-    prefix="spark.puredelta.",
 )
-RETRIES = DeltaConf(
+RETRIES = OwnConf(
     name="retries",
+    type=whole_number("a number from 0 to 1000", 1_000),
     default="0",
     effect="how often a MERGE, an UPDATE, a DELETE or a `replaceWhere` on data columns runs again, "
     "on the newest version and after a pause, when another writer changed rows that it read; the "
     "source is evaluated once. A statement whose source reads the table itself, or whose table got "
     "another definition, is not run again",
-    prefix="spark.puredelta.",
 )
-PROGRESS = DeltaConf(
+PROGRESS = OwnConf(
     name="progress",
+    type=one_of("auto", "on", "off", expected="auto, on or off"),
     default="auto",
     effect="a line on standard error that shows the stage and the tasks of a long statement: `on`; "
     "`off`; `auto`, in notebooks, and in a terminal where Spark shows no progress of its own "
     "(`spark.ui.showConsoleProgress`)",
-    prefix="spark.puredelta.",
 )
 OWN = (ALLOW_REFLECTION, BOUNDS_TELL_NAN, FLUSH_FILES, IO, PROGRESS, RETRIES)
 
