@@ -15,7 +15,8 @@ from pyspark.sql import SparkSession
 from puredelta.api import read
 from puredelta.commands.read_table import resolve_timestamp
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError, UnsupportedError
-from puredelta.protocol.schema.types import LONG, StructField, StructType
+from puredelta.protocol.schema.types import LONG, PrimitiveType, StructField, StructType
+from puredelta.spark.session.delta_conf import IO
 from tests.spark.tables import TableFiles
 
 NOON_MS = 1_577_880_000_000  # 2020-01-01 12:00:00 UTC
@@ -141,3 +142,27 @@ def test_reading_runs_no_job(spark: SparkSession, table: TableFiles) -> None:
     assert rows.columns == ["id"]
     assert not spark.sparkContext.statusTracker().getJobIdsForGroup("read")
     assert sorted(r.id for r in rows.collect()) == [0, 1]
+
+
+def test_intervals_of_a_legacy_table_are_read_by_spark_and_refused_by_arrow(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """delta-spark makes such a table only without its check of types, and reads it as well."""
+    months, moment = PrimitiveType("interval year to month"), "interval day to second"
+    fields = (StructField("m", months), StructField("s", PrimitiveType(moment)))
+    made = TableFiles.create(tmp_path / "t", StructType(fields))
+    micros = ((26 * 60 + 3) * 60 + 4) * 1_000_000 + 500_000
+    made.write("f.parquet", {"m": pa.array([14, None], pa.int32()), "s": pa.array([micros, None])})
+    rows = read(spark, made.root)
+    texts = rows.selectExpr("cast(m AS string)", "cast(s AS string)")
+    assert [tuple(row) for row in texts.collect()] == [
+        ("INTERVAL '1-2' YEAR TO MONTH", "INTERVAL '1 02:03:04.5' DAY TO SECOND"),
+        (None, None),
+    ]
+    assert rows.where("m > INTERVAL '1' YEAR AND s < INTERVAL '27' HOUR").count() == 1
+    spark.conf.set(IO.key, "arrow")
+    try:
+        with pytest.raises(UnsupportedError, match="column m of type interval year to month"):
+            read(spark, made.root).count()
+    finally:
+        spark.conf.unset(IO.key)

@@ -33,18 +33,17 @@ from puredelta.protocol.schema.types import (
     FLOAT,
     INTEGER,
     LONG,
-    PRIMITIVE_NAMES,
     SHORT,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
-    VARIANT,
     ArrayType,
     DataType,
     DecimalType,
     MapType,
     StructField,
     StructType,
+    kind_of,
 )
 from puredelta.protocol.table.schema_merge import merge_schemas
 
@@ -277,8 +276,6 @@ _KEPT_METADATA = ("comment",)
 _COLLATIONS = "__COLLATIONS"
 """Spark's key for the collations of a string column and of strings inside it."""
 
-_DELTA_TYPES = PRIMITIVE_NAMES | {VARIANT.name}
-
 
 @dataclass(frozen=True, slots=True)
 class FoundSchema:
@@ -443,5 +440,6 @@ def _foreign_types(field: StructField) -> list[str]:
 
 
 def _is_delta_type(name: str) -> bool:
-    spatial = SpatialName.parse(name)
-    return name in _DELTA_TYPES or (spatial is not None and not spatial.is_mixed)
+    kind, spatial = kind_of(name), SpatialName.parse(name)
+    is_mixed = spatial is not None and spatial.is_mixed
+    return kind is not None and kind.is_storable and kind.feature != "collations" and not is_mixed

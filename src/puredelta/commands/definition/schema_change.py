@@ -21,18 +21,15 @@ from puredelta.protocol.schema.schema_json import encode_schema, simple_string
 from puredelta.protocol.schema.spatial import SpatialName
 from puredelta.protocol.schema.traversal import primitive_names, shape
 from puredelta.protocol.schema.types import (
-    PRIMITIVE_NAMES,
     ArrayType,
     DataType,
     MapType,
     StructType,
+    kind_of,
 )
 from puredelta.protocol.table.schema_checks import require_valid_schema
 from puredelta.protocol.table.schema_merge import merge_schemas
 from puredelta.protocol.table.table_config import TableConfig
-
-_KNOWN_TO_FEATURES = ("string", "variant", "geometry", "geography")
-"""Types whose support depends on the features of the table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,11 +99,7 @@ def require_storable_types(schema: StructType) -> None:
         UnsupportedError: geometries of many reference systems (GEOSPATIAL_NOT_SUPPORTED).
     """
     found = [(f"{'.'.join(path)}: {name}", name) for path, name in primitive_names(schema)]
-    wrong = [
-        column
-        for column, name in found
-        if name not in PRIMITIVE_NAMES and not name.startswith(_KNOWN_TO_FEATURES)
-    ]
+    wrong = [column for column, name in found if not _is_storable(name)]
     if wrong:
         raise InvalidRequestError(
             f"Found columns using unsupported data types: [{', '.join(wrong)}]. Cast them to a "
@@ -123,6 +116,11 @@ def require_storable_types(schema: StructType) -> None:
             code=ErrorCode.GEOSPATIAL_NOT_SUPPORTED,
             columns=tuple(mixed),
         )
+
+
+def _is_storable(name: str) -> bool:
+    kind = kind_of(name)
+    return kind is not None and kind.is_storable
 
 
 def _is_mixed(name: str) -> bool:

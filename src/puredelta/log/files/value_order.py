@@ -10,7 +10,6 @@ import datetime as dt
 import decimal
 import math
 import struct
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,14 +20,11 @@ from typing_extensions import assert_never
 from puredelta.protocol.schema.types import (
     BINARY,
     BOOLEAN,
-    BYTE,
     DATE,
     DOUBLE,
     FLOAT,
-    INTEGER,
     INTEGRAL,
-    LONG,
-    SHORT,
+    PRIMITIVE_KINDS,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
@@ -49,16 +45,15 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 _PRECISION_MAX = 38
 _EXACT = decimal.Context(prec=400, Emin=-400, Emax=400, traps=[decimal.InvalidOperation])
 
-_ARROW_TYPES: dict[PrimitiveType, pa.DataType] = {
-    **dict.fromkeys(INTEGRAL, pa.int64()),
-    **dict.fromkeys(FLOATING, pa.float64()),
-    STRING: pa.string(),
-    BINARY: pa.binary(),
-    BOOLEAN: pa.int8(),
-    DATE: pa.date32(),
-    TIMESTAMP: pa.int64(),
-    TIMESTAMP_NTZ: pa.int64(),
+_NAMED = {
+    str(kind): kind
+    for kind in (
+        *(pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.bool_()),
+        *(pa.string(), pa.binary(), pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC")),
+    )
 }
+_ORDERED = {PrimitiveType(kind.name): _NAMED[kind.order] for kind in PRIMITIVE_KINDS if kind.order}
+_STORED = {PrimitiveType(kind.name): _NAMED[kind.arrow] for kind in PRIMITIVE_KINDS if kind.arrow}
 
 
 def order_type(data_type: DataType) -> pa.DataType | None:
@@ -71,7 +66,7 @@ def order_type(data_type: DataType) -> pa.DataType | None:
         case DecimalType():
             return pa.decimal128(_PRECISION_MAX, data_type.scale)
         case PrimitiveType():
-            return _ARROW_TYPES.get(data_type)
+            return _ORDERED.get(data_type)
         case _:
             return None
 
@@ -230,22 +225,6 @@ def _micros(value: dt.datetime) -> int:
 def _is_text(value: str) -> bool:
     """Return whether the text has bytes to compare by: a lone surrogate has none."""
     return not any("\ud800" <= c <= "\udfff" for c in value)
-
-
-_STORED: Mapping[PrimitiveType, pa.DataType] = {
-    BYTE: pa.int8(),
-    SHORT: pa.int16(),
-    INTEGER: pa.int32(),
-    LONG: pa.int64(),
-    FLOAT: pa.float32(),
-    DOUBLE: pa.float64(),
-    STRING: pa.string(),
-    BINARY: pa.binary(),
-    BOOLEAN: pa.bool_(),
-    DATE: pa.date32(),
-    TIMESTAMP: pa.timestamp("us", "UTC"),
-    TIMESTAMP_NTZ: pa.timestamp("us"),
-}
 
 
 def stored_type(data_type: DataType) -> pa.DataType | None:

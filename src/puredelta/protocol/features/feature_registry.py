@@ -119,9 +119,9 @@ _ICEBERG = "files and metadata would have to keep Iceberg's rules, which is not 
 _GEO = "with PySpark 4.2 or newer, which has the types"
 _REDIRECT = "the table redirects to another place, which is not implemented"
 
-_HAS_VARIANT = usage.when_types_are("variant")
+_HAS_VARIANT = usage.when_types_need("variantType")
 _MAY_SHRED = usage.any_of(usage.when_set("enable_variant_shredding"), _HAS_VARIANT)
-_HAS_GEO = usage.when_types_are("geometry", "geography")
+_HAS_GEO = usage.when_types_need("geospatial")
 
 FEATURES: tuple[Feature, ...] = (
     Feature(
@@ -185,7 +185,7 @@ FEATURES: tuple[Feature, ...] = (
         name="timestampNtz",
         reader=True,
         enabled_by=Enablement.USE_IN_NEW_TABLE,
-        used=usage.when_types_are("timestamp_ntz"),
+        used=usage.when_types_need("timestampNtz"),
     ),
     _writer(
         "deletionVectors",

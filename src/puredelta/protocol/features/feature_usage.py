@@ -20,6 +20,7 @@ from puredelta.protocol.features.properties import (
 )
 from puredelta.protocol.schema.traversal import fields_by_path
 from puredelta.protocol.schema.types import (
+    PRIMITIVE_KINDS,
     ArrayType,
     DataType,
     DecimalType,
@@ -68,8 +69,10 @@ def when_fields_have(*keys: str) -> Usage:
     return find
 
 
-def when_types_are(*names: str) -> Usage:
-    """Used when a column holds a type whose name starts with one of ``names``."""
+def when_types_need(feature: str) -> Usage:
+    """Used when a column holds a type whose row in `PRIMITIVE_KINDS` has the feature."""
+    kinds = [kind for kind in PRIMITIVE_KINDS if kind.feature == feature]
+    names = tuple(name for kind in kinds for name in (kind.name, *kind.members))
 
     def find(_properties: TableProperties, schema: StructType) -> tuple[str, ...]:
         return tuple(

@@ -21,15 +21,9 @@ from puredelta.protocol.schema.schema_json import simple_string
 from puredelta.protocol.schema.traversal import find_fields, struct_fields
 from puredelta.protocol.schema.types import (
     COLLATIONS,
-    DATE,
-    DOUBLE,
-    FLOAT,
-    INTEGRAL,
-    STRING,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
-    VARIANT,
+    PRIMITIVE_KINDS,
     DecimalType,
+    PrimitiveType,
     StructField,
     StructType,
 )
@@ -73,7 +67,7 @@ _KNOWN = {key.lower(): key for key in (*PROPERTY_KEYS.values(), *_UNTYPED_KEYS, 
 
 _OFF = ("", "false")
 
-_SKIPPED_BY = INTEGRAL | {FLOAT, DOUBLE, STRING, DATE, TIMESTAMP, TIMESTAMP_NTZ, VARIANT}
+_SKIPPED_BY = {PrimitiveType(kind.name) for kind in PRIMITIVE_KINDS if kind.has_statistics}
 
 
 def canonical_key(key: str) -> str:

@@ -15,6 +15,7 @@ from typing_extensions import assert_never
 from puredelta.errors import CorruptTableError, ErrorCode, UnsupportedError
 from puredelta.protocol.schema.spatial import SpatialName
 from puredelta.protocol.schema.types import (
+    PRIMITIVE_KINDS,
     ArrayType,
     DataType,
     DecimalType,
@@ -72,7 +73,7 @@ _ALIASES: Mapping[str, DataType] = {
     "timestamp_ltz": PrimitiveType("timestamp"),
     "decimal": DecimalType(10, 0),
 }
-_SIMPLE_NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
+_SIMPLE_NAMES = {kind.name: kind.spark for kind in PRIMITIVE_KINDS if kind.spark}
 
 
 def parse_schema(text: str) -> StructType:

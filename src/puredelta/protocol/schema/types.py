@@ -1,12 +1,14 @@
 """The data types of a table schema (protocol section "Schema Serialization Format").
 
-`puredelta.protocol.schema.schema_json` reads and writes them as JSON.
+`PRIMITIVE_KINDS` has one row for each primitive type: a new type is a row there first.
+`puredelta.protocol.schema.schema_json` reads and writes types as JSON.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, TypeAlias
 
 from puredelta.protocol.schema.spatial import SpatialName
@@ -101,15 +103,6 @@ DataType: TypeAlias = PrimitiveType | DecimalType | ArrayType | MapType | Struct
 """Closed union: ``match`` over it ends in ``assert_never``."""
 
 
-def is_spatial(data_type: DataType) -> bool:
-    """Return whether the values are geometries or geographies: they have no order.
-
-    >>> is_spatial(PrimitiveType("geometry(OGC:CRS84)")), is_spatial(PrimitiveType("binary"))
-    (True, False)
-    """
-    return isinstance(data_type, PrimitiveType) and SpatialName.parse(data_type.name) is not None
-
-
 STRING = PrimitiveType("string")
 LONG = PrimitiveType("long")
 INTEGER = PrimitiveType("integer")
@@ -129,8 +122,96 @@ COLLATIONS = "__COLLATIONS"
 """The key of a field's metadata with the collations of the texts in it, by path from its name."""
 
 INTEGRAL = frozenset({BYTE, SHORT, INTEGER, LONG})
-_TIMES = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
-PRIMITIVE_NAMES = frozenset(
-    kind.name for kind in (*INTEGRAL, FLOAT, DOUBLE, *_TIMES, STRING, BINARY, BOOLEAN, VOID)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrimitiveKind:
+    """One row of `PRIMITIVE_KINDS`: a primitive type, or a family of types with arguments."""
+
+    name: str
+    """The name in a schema; of a family, the word before its arguments."""
+    spark: str = ""
+    """The name in Spark's catalog, if it is another one."""
+    arrow: str | None = None
+    """The Arrow type of the values in a file, as Arrow writes it. None: Spark alone reads them."""
+    order: str | None = None
+    """The Arrow type in which bounds compare as Spark orders the values. None: they have no
+    order, or none that Arrow knows."""
+    has_statistics: bool = False
+    """Whether ``delta.dataSkippingStatsColumns`` may name a column of the type."""
+    feature: str | None = None
+    """The table feature that a table with the type has."""
+    is_storable: bool = True
+    """Whether new columns may have the type; a column of an older table is read in any case."""
+    pyspark: tuple[int, int] = (4, 0)
+    """The first PySpark that stores the type."""
+    members: tuple[str, ...] = ()
+    """Of a family: what the names of its types begin with."""
+
+
+def _indexed(name: str, arrow: str, order: str, **more: Any) -> PrimitiveKind:
+    return PrimitiveKind(name=name, arrow=arrow, order=order, has_statistics=True, **more)
+
+
+PRIMITIVE_KINDS = (
+    _indexed("byte", "int8", "int64", spark="tinyint"),
+    _indexed("short", "int16", "int64", spark="smallint"),
+    _indexed("integer", "int32", "int64", spark="int"),
+    _indexed("long", "int64", "int64", spark="bigint"),
+    _indexed("float", "float", "double"),
+    _indexed("double", "double", "double"),
+    _indexed("string", "string", "string"),
+    _indexed("date", "date32[day]", "date32[day]"),
+    _indexed("timestamp", "timestamp[us, tz=UTC]", "int64"),
+    _indexed("timestamp_ntz", "timestamp[us]", "int64", feature="timestampNtz"),
+    PrimitiveKind(name="binary", arrow="binary", order="binary"),
+    PrimitiveKind(name="boolean", arrow="bool", order="int8"),
+    PrimitiveKind(name="void"),
+    PrimitiveKind(name="variant", has_statistics=True, feature="variantType"),
+    PrimitiveKind(name="string collate", members=("string collate ",), feature="collations"),
+    *(
+        PrimitiveKind(name=name, members=(f"{name}(",), feature="geospatial", pyspark=(4, 2))
+        for name in ("geometry", "geography")
+    ),
+    # The protocol has no names for intervals, and delta-spark refuses new columns. A table that
+    # was made without its check (`schema.typeCheck.enabled`) is read.
+    PrimitiveKind(
+        name="interval year to month",
+        members=("interval year", "interval month"),
+        is_storable=False,
+    ),
+    PrimitiveKind(
+        name="interval day to second",
+        members=("interval day", "interval hour", "interval minute", "interval second"),
+        is_storable=False,
+    ),
 )
-"""The names of these types but ``variant``, which takes a feature."""
+"""Every primitive type, one row each; ``decimal`` alone has a class of its own."""
+
+_BY_NAME = {kind.name: kind for kind in PRIMITIVE_KINDS}
+_FAMILIES = tuple(kind for kind in PRIMITIVE_KINDS if kind.members)
+
+PRIMITIVE_NAMES = frozenset(
+    kind.name for kind in PRIMITIVE_KINDS if kind.feature in {None, "timestampNtz"}
+) - {kind.name for kind in _FAMILIES}
+"""The names of the types that every table of a new version may have."""
+
+
+@cache
+def kind_of(name: str) -> PrimitiveKind | None:
+    """Return the row of a primitive type; None for a name that this library does not know.
+
+    >>> kind_of("interval hour to second").name, kind_of("geometry(EPSG:3857)").feature
+    ('interval day to second', 'geospatial')
+    """
+    known = _BY_NAME.get(name)
+    return known or next((kind for kind in _FAMILIES if name.startswith(kind.members)), None)
+
+
+def is_spatial(data_type: DataType) -> bool:
+    """Return whether the values are geometries or geographies: they have no order.
+
+    >>> is_spatial(PrimitiveType("geometry(OGC:CRS84)")), is_spatial(PrimitiveType("binary"))
+    (True, False)
+    """
+    return isinstance(data_type, PrimitiveType) and SpatialName.parse(data_type.name) is not None

@@ -24,6 +24,7 @@ from puredelta.protocol.schema.schema_json import encode_schema, parse_schema, s
 from puredelta.protocol.schema.spatial import SpatialName
 from puredelta.protocol.schema.traversal import map_primitives, primitive_names
 from puredelta.protocol.schema.types import (
+    PRIMITIVE_KINDS,
     VOID,
     ArrayType,
     DataType,
@@ -32,6 +33,7 @@ from puredelta.protocol.schema.types import (
     PrimitiveType,
     StructField,
     StructType,
+    is_spatial,
 )
 from puredelta.worker.scan.file_columns import spatial_type
 
@@ -55,7 +57,10 @@ def _release(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".")[:2])
 
 
-HAVE_SPATIAL_TYPES = _release(pyspark.__version__) >= (4, 2) and _release(pa.__version__) >= (20, 0)
+_SPATIAL_SINCE = max(kind.pyspark for kind in PRIMITIVE_KINDS if kind.feature == "geospatial")
+HAVE_SPATIAL_TYPES = _release(pyspark.__version__) >= _SPATIAL_SINCE and _release(
+    pa.__version__
+) >= (20, 0)
 """Whether Spark stores the types in Parquet (4.1 has their names alone), and Arrow, which reads
 the statistics of new files, opens such files."""
 
@@ -244,14 +249,38 @@ _COLLATED = "string collate "
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """Return the Arrow schema of rows, in which everything may be NULL, with the ids of fields."""
-    return pa.schema([_arrow_field(field) for field in schema.fields])
+    """Return the Arrow schema of rows, in which everything may be NULL, with the ids of fields.
+
+    Raises:
+        UnsupportedError: names a column of a type that Spark alone reads.
+    """
+    try:
+        return pa.schema([_arrow_field(field) for field in schema.fields])
+    except _NotInArrowError as error:
+        name, is_geo = simple_string(error.kind), is_spatial(error.kind)
+        raise UnsupportedError(
+            f"Arrow cannot hold the values of column {error.path} of type {name}, and Spark itself "
+            "has no way to the storage of this table.",
+            code=ErrorCode.GEOSPATIAL_NOT_SUPPORTED if is_geo else ErrorCode.UNSUPPORTED_DATA_TYPES,
+            column=error.path,
+        ) from None
 
 
 def _arrow_field(field: StructField) -> pa.Field:
     number = field.metadata.get(PARQUET_FIELD_ID)
     metadata = None if number is None else {"PARQUET:field_id": str(number)}
-    return pa.field(field.name, _arrow_type(field.type), metadata=metadata)
+    try:
+        return pa.field(field.name, _arrow_type(field.type), metadata=metadata)
+    except _NotInArrowError as error:
+        raise _NotInArrowError(f"{field.name}.{error.path}".rstrip("."), error.kind) from None
+
+
+class _NotInArrowError(Exception):
+    """A type that Arrow does not hold, and the path of its column."""
+
+    def __init__(self, path: str, kind: PrimitiveType | DecimalType) -> None:
+        super().__init__(path, kind)
+        self.path, self.kind = path, kind
 
 
 def _arrow_type(data_type: DataType) -> pa.DataType:
@@ -267,24 +296,12 @@ def _arrow_type(data_type: DataType) -> pa.DataType:
         case _ if data_type == VOID:
             return pa.null()
         case PrimitiveType(name) if (spatial := SpatialName.parse(name)) is not None:
-            return _spatial_type(spatial)
+            if spatial.srid is None or spatial.algorithm not in (None, "spherical"):
+                raise _NotInArrowError("", data_type)
+            return spatial_type(spatial.base, spatial.srid, spatial.spark_crs)
         case DecimalType() | PrimitiveType():
             if (found := stored_type(data_type)) is not None:
                 return found
-            raise _not_in_arrow(simple_string(data_type), ErrorCode.UNSUPPORTED_DATA_TYPES)
+            raise _NotInArrowError("", data_type)
         case _:
             assert_never(data_type)
-
-
-def _spatial_type(spatial: SpatialName) -> pa.DataType:
-    if spatial.srid is None or spatial.algorithm not in (None, "spherical"):
-        raise _not_in_arrow(spatial.name, ErrorCode.GEOSPATIAL_NOT_SUPPORTED)
-    return spatial_type(spatial.base, spatial.srid, spatial.spark_crs)
-
-
-def _not_in_arrow(name: str, code: ErrorCode) -> UnsupportedError:
-    return UnsupportedError(
-        f"Arrow cannot hold values of type {name}, and Spark itself has no way to the storage of "
-        "this table.",
-        code=code,
-    )
