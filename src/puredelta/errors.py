@@ -14,13 +14,19 @@ class and SQLSTATE (E-01 to E-04)::
     +-- CorruptTableError     the log or a file breaks the protocol
     +-- CommitUnknownError    the outcome of the commit could not be established
 
+Texts are rows of `puredelta.error_messages`: an exception takes a row and the values of its
+parameters, or a text and a code.
+
 The conflict classes have the names of ``delta.exceptions``, so that an existing
 ``except`` clause keeps working once its import names ``puredelta.exceptions``.
 """
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from puredelta.error_codes import ErrorCode
+from puredelta.error_messages import Message
 
 __all__ = [
     "CatalogError",
@@ -35,13 +41,12 @@ __all__ = [
     "DeltaError",
     "ErrorCode",
     "InvalidRequestError",
+    "Message",
     "MetadataChangedException",
     "ProtocolChangedException",
     "TableNotFoundError",
     "UnsupportedError",
 ]
-
-_SHOWN_MAX = 4_000
 
 
 class DeltaError(Exception):
@@ -52,7 +57,22 @@ class DeltaError(Exception):
     methods are those of PySpark's own exceptions, so the same handlers work for both.
     """
 
-    def __init__(self, message: str, *, code: ErrorCode, **details: object) -> None:
+    _message_max: ClassVar[int | None] = None
+    """Characters of a message; the middle of a longer one is left out."""
+
+    def __init__(
+        self, message: str | Message, /, *, code: ErrorCode | None = None, **details: object
+    ) -> None:
+        """``message`` is a row of the table, or a text with its ``code``."""
+        if isinstance(message, Message):
+            code = message.code
+            message = message.text(details)
+            details = {name: _plain(value) for name, value in details.items()}
+        if code is None:
+            raise TypeError("a text needs a code")
+        if self._message_max is not None and len(message) > self._message_max:
+            half = self._message_max // 2
+            message = f"{message[:half]} ... {message[-half:]}"
         # Not super(): a class of another library may come next in a subclass.
         Exception.__init__(self, f"[{code.error_class}] {message} SQLSTATE: {code.sqlstate}")
         self.message = message
@@ -82,6 +102,11 @@ class DeltaError(Exception):
     def getMessageParameters(self) -> dict[str, str]:  # noqa: N802 - PySpark's name
         """Return the named values of the message as text."""
         return {name: str(value) for name, value in self.details.items()}
+
+
+def _plain(value: object) -> object:
+    """Return a value that can be kept: an exception holds the frames in which it was raised."""
+    return str(value) if isinstance(value, BaseException) else value
 
 
 def _rebuild(
@@ -140,10 +165,7 @@ class CorruptTableError(DeltaError):
     A quotation may be as long as the file: the middle of a long message is left out.
     """
 
-    def __init__(self, message: str, *, code: ErrorCode, **details: object) -> None:
-        if len(message) > _SHOWN_MAX:
-            message = f"{message[: _SHOWN_MAX // 2]} ... {message[-_SHOWN_MAX // 2 :]}"
-        DeltaError.__init__(self, message, code=code, **details)
+    _message_max = 4_000
 
 
 class CommitUnknownError(DeltaError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from puredelta.errors import CorruptTableError, ErrorCode, InvalidRequestError
+from puredelta.errors import CorruptTableError, InvalidRequestError, Message
 from puredelta.log.files.row_counts import count_file_rows
 from puredelta.log.replay.commit_files import read_actions
 from puredelta.log.replay.history import file_times, first_timestamped_version
@@ -175,8 +175,4 @@ def require_before(older: int, newer: int) -> None:
         InvalidRequestError: the older one is not older.
     """
     if older >= newer:
-        raise InvalidRequestError(
-            f"Version {older} is not before version {newer}. Write the older one first.",
-            code=ErrorCode.VERSION_NOT_FOUND,
-            version=older,
-        )
+        raise InvalidRequestError(Message.VERSION_NOT_FOUND_DIFF, newer=newer, version=older)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from typing_extensions import assert_never
 
-from puredelta.errors import ErrorCode, UnsupportedError
+from puredelta.errors import Message, UnsupportedError
 from puredelta.log.changes.file_rows import list_files, read_batches
 from puredelta.log.files.value_order import stored_type
 from puredelta.log.replay.history import HistoryEntry
@@ -166,10 +166,7 @@ def _arrow_type(data_type: DataType, column: str) -> pa.DataType:
             stored = stored_type(data_type)
             if stored is None:
                 raise UnsupportedError(
-                    f"Column {column!r} has a type that only Spark reads: {data_type}. Read the "
-                    "table with puredelta.read(spark, path).",
-                    code=ErrorCode.UNSUPPORTED_FEATURES_FOR_READ,
-                    column=column,
+                    Message.UNSUPPORTED_FEATURES_FOR_READ, data_type=data_type, column=column
                 )
             return stored
         case _:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.inspection.findings import Finding, Severity
 from puredelta.quantities import counted
 
@@ -158,7 +158,7 @@ def script_findings(script: Path) -> Iterator[Finding]:
         tree = ast.parse(script.read_bytes(), filename=str(script))
     except (SyntaxError, ValueError) as error:
         raise InvalidRequestError(
-            f"{script} is no Python: {error}.", code=ErrorCode.INVALID_WRITE_OPTION, path=script
+            Message.INVALID_WRITE_OPTION_SCRIPT, error=error, path=script
         ) from error
     found = {(line, rule.name): rule for line, rule in _matches(tree)}
     for (line, _), rule in sorted(found.items(), key=lambda item: item[0]):

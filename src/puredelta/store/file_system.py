@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from puredelta.errors import ErrorCode, UnsupportedError
+from puredelta.errors import Message, UnsupportedError
 from puredelta.store.base import (
     FileEnd,
     NameRule,
@@ -47,13 +47,7 @@ def link_new(temporary: Path, target: Path) -> PutOutcome:
             return PutOutcome.ALREADY_EXISTS
         if error.errno in _NO_HARD_LINKS:
             raise UnsupportedError(
-                f"The file system of {target.parent} has no hard links, so a commit cannot be "
-                "made atomic there. If it is a mounted bucket or share (s3fs, gcsfuse, /dbfs, "
-                "SMB), name the store itself: s3a://bucket/path, gs://bucket/path or "
-                "abfss://container@account.dfs.core.windows.net/path. Else put the table on a "
-                "file system that has them (ext4, XFS, APFS, NTFS, NFS).",
-                code=ErrorCode.UNSUPPORTED_STORAGE,
-                path=str(target),
+                Message.UNSUPPORTED_STORAGE_HARD_LINKS, parent=target.parent, path=str(target)
             ) from error
         raise
     return PutOutcome.CREATED

@@ -21,7 +21,7 @@ from urllib.parse import quote, urlsplit
 
 from typing_extensions import assert_never
 
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.store.location import Cloud, ObjectAccess, ObjectLocation, Untranslated
 
 
@@ -105,13 +105,7 @@ def split_options(
         elif (name := _store_option(cloud, lower)) is not None:
             config[name] = text
         elif not any(_store_option(other, lower) for other in Cloud):
-            raise InvalidRequestError(
-                f"{given!r} is no option of object storage. Options are those of obstore, such "
-                "as 'region', 'endpoint' or 'aws_access_key_id', and Hadoop's, such as "
-                "'fs.s3a.endpoint'.",
-                code=ErrorCode.INVALID_WRITE_OPTION,
-                option=given,
-            )
+            raise InvalidRequestError(Message.INVALID_WRITE_OPTION_STORAGE, option=given)
     return config, client_options
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
 
-from puredelta.errors import ErrorCode, UnsupportedError
+from puredelta.errors import Message, UnsupportedError
 from puredelta.store.base import (
     FileEnd,
     NameRule,
@@ -69,11 +69,7 @@ class LocalStore:
         if self._open_at is not None:
             return self._open_at(uri)
         if "://" in uri:
-            raise UnsupportedError(
-                f"{uri} lies on other storage than the table. Open the table with a session.",
-                code=ErrorCode.UNSUPPORTED_STORAGE,
-                path=uri,
-            )
+            raise UnsupportedError(Message.UNSUPPORTED_STORAGE_HDFS_NODE, path=uri)
         return LocalStore(uri.removeprefix("file:"))
 
     def name_rule(self) -> NameRule:

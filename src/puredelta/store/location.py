@@ -15,7 +15,7 @@ from datetime import timedelta
 from enum import Enum
 from typing import Any
 
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 
 
 class Cloud(Enum):
@@ -103,9 +103,9 @@ def parse_object_location(location: str) -> ObjectLocation | None:
         bucket, host = authority, ""
     if match is None or not bucket or (at and not host):
         raise InvalidRequestError(
-            f"{location} names no {'container' if cloud is Cloud.AZURE else 'bucket'}. "
-            f"Write {_example(cloud)}.",
-            code=ErrorCode.PATH_DOES_NOT_EXIST,
+            Message.PATH_DOES_NOT_EXIST_BUCKET,
+            missing="container" if cloud is Cloud.AZURE else "bucket",
+            example=_example(cloud),
             path=location,
         )
     return ObjectLocation(
@@ -132,12 +132,7 @@ def _normal(path: str, location: str) -> str:
 
 
 def _not_a_name(location: str) -> InvalidRequestError:
-    return InvalidRequestError(
-        f"{location!r} is not the location of a table: object names have no control characters, "
-        "and nothing lies above a bucket.",
-        code=ErrorCode.PATH_DOES_NOT_EXIST,
-        path=location,
-    )
+    return InvalidRequestError(Message.PATH_DOES_NOT_EXIST_CHARACTER, path=location)
 
 
 def _example(cloud: Cloud) -> str:

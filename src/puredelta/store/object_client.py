@@ -20,7 +20,7 @@ import obstore
 from obstore import exceptions
 from obstore.store import from_url
 
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.store import location
 from puredelta.store.base import StorageError, StoredFile, UnknownOutcomeError
 from puredelta.store.failures import Reason, explained, require_connection
@@ -58,10 +58,7 @@ def client_of(access: ObjectAccess) -> Any:
                 _clients[identity] = from_url(**access.arguments())
             except (exceptions.BaseError, OSError, ValueError) as error:
                 raise InvalidRequestError(
-                    f"{access.url} cannot be reached with these settings: {shown(error, access)}. "
-                    "Set Hadoop's (fs.s3a.*, fs.azure.*, fs.gs.*) or spark.puredelta.storage.*.",
-                    code=ErrorCode.UNSUPPORTED_STORAGE,
-                    path=access.url,
+                    Message.UNSUPPORTED_STORAGE_CLIENT, error=shown(error, access), path=access.url
                 ) from None
         return _clients[identity]
 

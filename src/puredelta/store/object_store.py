@@ -21,7 +21,7 @@ import obstore
 from obstore import exceptions
 from typing_extensions import ParamSpec
 
-from puredelta.errors import ErrorCode, UnsupportedError
+from puredelta.errors import Message, UnsupportedError
 from puredelta.store.base import (
     Directories,
     FileEnd,
@@ -143,12 +143,7 @@ class ObjectStore:
                 self.delete(trial)
         if not is_atomic:
             raise UnsupportedError(
-                f"The store of {self._root_uri} takes a second object of one name although it was "
-                "asked not to (If-None-Match), so a commit cannot be made atomic there. Use a "
-                "store with conditional puts (Amazon S3, Azure, GCS, MinIO, R2), or a newer "
-                "version of this one. The table can be read.",
-                code=ErrorCode.UNSUPPORTED_STORAGE,
-                path=self._root_uri,
+                Message.UNSUPPORTED_STORAGE_CONDITIONAL_PUTS, path=self._root_uri
             )
 
     def flush(self, paths: Sequence[str]) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.errors import InvalidRequestError, Message, UnsupportedError
 from puredelta.protocol.actions.paths import canonical_path, encode_uri
 from puredelta.store.base import Directories, FileEnd, Store
 from puredelta.store.file_system import read_file_end
@@ -118,11 +118,7 @@ class Storage:
         """
         text = os.fspath(location)
         if not text or "\0" in text or _NO_FILE_NAME.search(text) is not None:
-            raise InvalidRequestError(
-                f"{text!a} is not the location of a table. Pass a path or a URI.",
-                code=ErrorCode.PATH_DOES_NOT_EXIST,
-                path=text,
-            )
+            raise InvalidRequestError(Message.PATH_DOES_NOT_EXIST_EMPTY, path=text)
         scheme = _SCHEME.match(text)
         if scheme is None:
             return LocalStore(text, open_at=self.open)
@@ -196,13 +192,7 @@ def _unreachable(location: str, scheme: str, reason: str | None) -> UnsupportedE
         f"file system of Hadoop for {scheme!r}"
     )
     return UnsupportedError(
-        f"Tables on {scheme!r} storage cannot be reached: {location}: {why}. Put Hadoop's client "
-        "for it on the class path (spark.jars.packages), give credentials as "
-        "spark.puredelta.storage.*, or mount the storage and pass a path or a file: URI"
-        f"{hint}.",
-        code=ErrorCode.UNSUPPORTED_STORAGE,
-        path=location,
-        scheme=scheme,
+        Message.UNSUPPORTED_STORAGE_UNREACHABLE, why=why, hint=hint, path=location, scheme=scheme
     )
 
 
@@ -234,18 +224,11 @@ def _path_of_file_uri(uri: str) -> str:
         authority, slash, path = rest[2:].partition("/")
         if authority not in _FILE_AUTHORITIES:
             raise UnsupportedError(
-                f"{uri} names the host {authority!r}. Mount its directory and pass the path, or "
-                "write three slashes: file:///path.",
-                code=ErrorCode.UNSUPPORTED_STORAGE,
-                path=uri,
+                Message.UNSUPPORTED_STORAGE_FILE_URI, authority=authority, path=uri
             )
         rest = slash + path
     if not rest.startswith("/"):
-        raise InvalidRequestError(
-            f"{uri} is not absolute. Write file:///path, or a plain path for a relative one.",
-            code=ErrorCode.PATH_DOES_NOT_EXIST,
-            path=uri,
-        )
+        raise InvalidRequestError(Message.PATH_DOES_NOT_EXIST_FILE_URI, path=uri)
     return rest
 
 

@@ -23,7 +23,7 @@ from types import MappingProxyType
 from typing import Any, BinaryIO, NoReturn, cast
 from urllib.parse import unquote, urlsplit
 
-from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.errors import InvalidRequestError, Message, UnsupportedError
 from puredelta.store.base import (
     FileEnd,
     NameRule,
@@ -235,10 +235,8 @@ class WebHdfsStore:
 
     def _refuse(self) -> NoReturn:
         raise UnsupportedError(
-            f"{self.root_uri} can only be read here: it is reached over HTTP, by which nothing is "
-            "created unless it exists. Activate a classic session (puredelta.activate), which has "
-            f"Hadoop's client for {urlsplit(self.root_uri).scheme}://.",
-            code=ErrorCode.UNSUPPORTED_STORAGE,
+            Message.UNSUPPORTED_STORAGE_READ_ONLY,
+            scheme=urlsplit(self.root_uri).scheme,
             path=self.root_uri,
         )
 
@@ -317,12 +315,7 @@ class WebHdfs:
         """
         parts = urlsplit(location.replace("%", "%25").replace("?", "%3F").replace("#", "%23"))
         if not parts.netloc:
-            raise InvalidRequestError(
-                f"{location} names no name node. Write hdfs://name-node:8020/path: no setting of "
-                "the session is in reach where this is read.",
-                code=ErrorCode.PATH_DOES_NOT_EXIST,
-                path=location,
-            )
+            raise InvalidRequestError(Message.PATH_DOES_NOT_EXIST_HDFS, path=location)
         addresses = name_nodes(parts.scheme.lower(), parts.netloc, self.settings)
         root_uri = f"{parts.scheme}://{parts.netloc}{unquote(parts.path)}".rstrip("/")
         client = WebHdfsClient(addresses=addresses, user=self.user)
@@ -334,9 +327,7 @@ class WebHdfs:
         Raises:
             UnsupportedError: always.
         """
-        raise UnsupportedError(
-            f"{location} can only be read here", code=ErrorCode.UNSUPPORTED_STORAGE, path=location
-        )
+        raise UnsupportedError(Message.UNSUPPORTED_STORAGE_DELETE, path=location)
 
 
 def current_user() -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from puredelta.errors import CorruptTableError, ErrorCode
+from puredelta.errors import CorruptTableError, Message
 from puredelta.log.files.deletion_vectors import read_positions
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.replay.commit_files import Commit
@@ -138,12 +138,7 @@ def _as_add(recorded: AddChangeFile) -> Add:
 def _as_data_file(remove: Remove, version: int) -> Add:
     if remove.partition_values is None or remove.size_bytes is None:
         raise CorruptTableError(
-            f"Version {version} removed {remove.path} without saying its size and partition "
-            "values (extendedFileMetadata), so the rows it deleted cannot be read. Read the "
-            "changes before and after this version separately.",
-            code=ErrorCode.REMOVE_FILE_CDC_MISSING_EXTENDED_METADATA,
-            file=remove.path,
-            version=version,
+            Message.REMOVE_FILE_CDC_MISSING_EXTENDED_METADATA, file=remove.path, version=version
         )
     return Add(
         path=remove.path,

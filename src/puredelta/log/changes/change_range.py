@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from typing_extensions import assert_never
 
-from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError, TableNotFoundError
+from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError, Message, TableNotFoundError
 from puredelta.log.replay.commit_files import Commit
 from puredelta.log.replay.history import file_times, find_version_at, find_version_from
 from puredelta.log.replay.segment import LogListing
@@ -76,11 +76,7 @@ def resolve_range(
         if may_exceed_newest:
             return None
         raise InvalidRequestError(
-            f"Start version {first} for change data feed exceeds the latest table version "
-            f"{newest.version}.",
-            code=ErrorCode.CDC_START_VERSION_AFTER_LATEST,
-            start=first,
-            latest=newest.version,
+            Message.CDC_START_VERSION_AFTER_LATEST, start=first, latest=newest.version
         )
     if isinstance(start, AtTime) and isinstance(end, AtTime):
         if start.timestamp_ms > end.timestamp_ms:
@@ -92,9 +88,7 @@ def resolve_range(
     if first not in listing.commits:
         earliest = min(listing.commits, default=newest.version)
         raise TableNotFoundError(
-            f"The changes of version {first} of {store.root_uri} cannot be read: its commit is "
-            f"not in the log. The oldest one that is has version {earliest}.",
-            code=ErrorCode.LOG_FILE_NOT_FOUND,
+            Message.LOG_FILE_NOT_FOUND_CHANGES,
             path=store.root_uri,
             version=first,
             earliest=earliest,
@@ -148,12 +142,7 @@ def _end_version(
 
 
 def _end_before_start(start: int, end: int) -> InvalidRequestError:
-    return InvalidRequestError(
-        f"CDC range from start {start} to end {end} was invalid. End cannot be before start.",
-        code=ErrorCode.INVALID_CDC_RANGE,
-        start=start,
-        end=end,
-    )
+    return InvalidRequestError(Message.INVALID_CDC_RANGE, start=start, end=end)
 
 
 def commit_times(commits: Sequence[Commit], listing: LogListing) -> Mapping[int, int]:
@@ -202,11 +191,8 @@ def require_readable_range(
                 _require_readable(metadata, commit.version, read, start=start, end=end)
     if read is not None and not _is_readable(start_metadata, start, read):
         raise InvalidRequestError(
-            f"Retrieving table changes between version {start} and {end} failed because of an "
-            f"incompatible data schema. The read schema is {read.metadata.schema_string} at "
-            f"version {read.version}, but version {start} has an incompatible one. Read the "
-            "versions that share a schema separately.",
-            code=ErrorCode.CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA,
+            Message.CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA,
+            schema_string=read.metadata.schema_string,
             start=start,
             end=end,
             read_version=read.version,
@@ -222,16 +208,7 @@ def require_feed(metadata: Metadata, version: int, *, start: int, end: int) -> N
     """
     if TableProperties.of(metadata.configuration).enable_change_data_feed:
         return
-    raise InvalidRequestError(
-        f"Error getting change data for range [{start} , {end}] as change data was not recorded "
-        f"for version [{version}]. If you've enabled change data feed on this table, use "
-        "`DESCRIBE HISTORY` to see when it was first enabled. Otherwise, to start recording "
-        "change data, set the table property delta.enableChangeDataFeed to true.",
-        code=ErrorCode.MISSING_CHANGE_DATA,
-        start=start,
-        end=end,
-        version=version,
-    )
+    raise InvalidRequestError(Message.MISSING_CHANGE_DATA, start=start, end=end, version=version)
 
 
 def _require_readable(
@@ -239,12 +216,9 @@ def _require_readable(
 ) -> None:
     if not _is_readable(metadata, version, read):
         raise InvalidRequestError(
-            f"Retrieving table changes between version {start} and {end} failed because of an "
-            f"incompatible schema change. The read schema is {read.metadata.schema_string} at "
-            f"version {read.version}, but version {version} changed the schema in an "
-            f"incompatible way. If possible, query the changes from version {start} to "
-            f"{version - 1} and from version {version} to {end} separately.",
-            code=ErrorCode.CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE,
+            Message.CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE,
+            schema_string=read.metadata.schema_string,
+            version=version - 1,
             start=start,
             end=end,
             read_version=read.version,

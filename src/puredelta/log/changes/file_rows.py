@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from typing_extensions import assert_never
 
-from puredelta.errors import CorruptTableError, ErrorCode
+from puredelta.errors import CorruptTableError, Message
 from puredelta.log.files.deletion_vectors import read_vector
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.actions.actions import Add, DeletionVectorDescriptor
@@ -115,11 +115,7 @@ def read_batches(
         if isinstance(failure, FileNotFoundError | PermissionError):
             raise
         raise CorruptTableError(
-            f"The data file {file.uri} cannot be read by Arrow: {failure}. If it is damaged, "
-            "restore it from a copy, or restore the table to a version without it; if it is "
-            "encrypted, read the table in an activated session that has the keys.",
-            code=ErrorCode.FAILED_READ_FILE_FOOTER,
-            file=file.uri,
+            Message.FAILED_READ_FILE_FOOTER_CHANGES, failure=failure, file=file.uri
         ) from failure
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from puredelta.errors import CorruptTableError, DeltaError, ErrorCode, InvalidRequestError
+from puredelta.errors import CorruptTableError, DeltaError, InvalidRequestError, Message
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.actions.action_json import encode_action, parse_action
 from puredelta.protocol.actions.actions import Metadata, Protocol
@@ -141,11 +141,7 @@ def _schema(text: object, location: str) -> StructType:
         return parse_schema(str(text))
     except DeltaError as error:
         raise CorruptTableError(
-            f"Failed to parse the schema from the Delta streaming source schema log at "
-            f"'{location}'. The schema log may have been corrupted. Please pick a new schema "
-            "location.",
-            code=ErrorCode.STREAMING_SCHEMA_LOG_PARSE_SCHEMA_FAILED,
-            location=location,
+            Message.STREAMING_SCHEMA_LOG_PARSE_SCHEMA_FAILED, location=location
         ) from error
 
 
@@ -156,10 +152,7 @@ def _partition_schema(schema: StructType, columns: tuple[str, ...]) -> StructTyp
 
 def _incomplete(location: str) -> CorruptTableError:
     return CorruptTableError(
-        f"Incomplete log file in the Delta streaming source schema log at '{location}'. The schema "
-        "log may have been corrupted. Please pick a new schema location.",
-        code=ErrorCode.STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED,
-        location=location,
+        Message.STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED_INCOMPLETE, location=location
     )
 
 
@@ -191,10 +184,9 @@ class SchemaLog:
         current = parse_tracked(store.read(str(number)), store.root_uri)
         if current.table_id != table_id:
             raise InvalidRequestError(
-                f"Detected incompatible Delta table id when trying to read Delta stream. "
-                f"Persisted table id: {current.table_id}, Table id: {table_id}. The schema log at "
-                f"'{store.root_uri}' might have been reused. Please pick a new schema location.",
-                code=ErrorCode.STREAMING_SCHEMA_LOG_INCOMPATIBLE_TABLE_ID,
+                Message.STREAMING_SCHEMA_LOG_INCOMPATIBLE_TABLE_ID,
+                recorded=current.table_id,
+                table_id=table_id,
                 location=store.root_uri,
             )
         return cls(store=store, number=number, current=current)
@@ -212,10 +204,8 @@ class SchemaLog:
             return parse_tracked(self.store.read(str(number)), self.store.root_uri)
         except FileNotFoundError as error:
             raise CorruptTableError(
-                f"Incomplete log file in the Delta streaming source schema log at "
-                f"'{self.store.root_uri}': entry {number} is gone, which says what changed. "
-                "Please pick a new schema location.",
-                code=ErrorCode.STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED,
+                Message.STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED_PREVIOUS,
+                number=number,
                 location=self.store.root_uri,
             ) from error
 
@@ -253,12 +243,7 @@ class SchemaLog:
 def location_conflict(location: str) -> InvalidRequestError:
     """Say that two streams have one log of schemas."""
     return InvalidRequestError(
-        f"Detected conflicting schema location '{location}'. Another stream may be reusing the "
-        "same schema location, which is not allowed. Please provide a new unique "
-        "`schemaTrackingLocation` path or `streamingSourceTrackingId` as a reader option for one "
-        "of the streams from this table.",
-        code=ErrorCode.STREAMING_SCHEMA_LOCATION_CONFLICT,
-        location=location,
+        Message.STREAMING_SCHEMA_LOCATION_CONFLICT_LOCATION_CONFLICT, location=location
     )
 
 
@@ -291,11 +276,9 @@ class AllowedChanges:
         changes = find_changes(older.schema, newer.schema)
         if not changes.is_readable:
             raise InvalidRequestError(
-                f"Detected schema change in version {newer.version}: the stream read "
-                f"{encode_schema(older.schema)}, that version has {encode_schema(newer.schema)}. "
-                "The change of a type cannot be followed. Begin with a fresh checkpoint directory "
-                "and a later version.",
-                code=ErrorCode.SCHEMA_CHANGED_WITH_VERSION,
+                Message.SCHEMA_CHANGED_WITH_VERSION_FILES,
+                older=encode_schema(older.schema),
+                newer=encode_schema(newer.schema),
                 version=newer.version,
             )
         number = stream_number(newer.source_path)
@@ -344,14 +327,13 @@ def _not_allowed(
     here = [f"SET {SETTINGS_PREFIX}{kind}.ckpt_{number} = {after}" for kind in kinds]
     everywhere = [f'SET {SETTINGS_PREFIX}{kind} = "{ALWAYS}"' for kind in kinds]
     return InvalidRequestError(
-        f"We've detected one or more non-additive schema change(s) ({_name(changes)}) between "
-        f"Delta version {before} and {after} in the Delta streaming source. "
-        f"Changes: {'; '.join(_details(changes))}. Please check if you want to manually propagate "
-        "the schema change(s) to the sink table before we proceed with stream processing using "
-        f"the finalized schema at version {after}. Then allow them for this series of changes by "
-        f"{' '.join(options)} or {'; '.join(here)}, for this stream by {' '.join(always)}, or for "
-        f"all streams by {'; '.join(everywhere)}.",
-        code=ErrorCode.STREAMING_CANNOT_CONTINUE_POST_SCHEMA_EVOLUTION,
+        Message.STREAMING_CANNOT_CONTINUE_POST_SCHEMA_EVOLUTION,
+        changes=_name(changes),
+        changes_shown="; ".join(_details(changes)),
+        options=" ".join(options),
+        here="; ".join(here),
+        always=" ".join(always),
+        everywhere="; ".join(everywhere),
         previous_version=before,
         version=after,
         kinds=tuple(kinds),

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.log.changes.schema_log import AllowedChanges, SchemaLog, TrackedSchema
 from puredelta.log.replay.commit_files import Commit
 from puredelta.log.replay.snapshot import Snapshot
@@ -29,13 +29,10 @@ def has_changed(location: str, entry: TrackedSchema) -> InvalidRequestError:
     properties = ", ".join(f"{k}:{v}" for k, v in sorted((entry.configuration or {}).items()))
     protocol = "" if entry.protocol is None else encode_action(entry.protocol)
     return InvalidRequestError(
-        "The schema, table configuration or protocol of your Delta table has changed during "
-        f"streaming, at version {entry.version}. The schema or metadata tracking log at "
-        f"'{location}' has been updated. Please restart the stream with a new DataFrame to "
-        "continue processing using the updated metadata. Updated schema: "
-        f"{simple_string(entry.schema)}. Updated table configurations: {properties}. Updated "
-        f"table protocol: {protocol}.",
-        code=ErrorCode.STREAMING_METADATA_EVOLUTION,
+        Message.STREAMING_METADATA_EVOLUTION,
+        schema=simple_string(entry.schema),
+        properties=properties,
+        protocol=protocol,
         version=entry.version,
         location=location,
     )
@@ -44,11 +41,9 @@ def has_changed(location: str, entry: TrackedSchema) -> InvalidRequestError:
 def made_before(location: str, read: Snapshot, entry: TrackedSchema) -> InvalidRequestError:
     """Say that a frame has other columns than its stream is to be read in by now."""
     return InvalidRequestError(
-        "The streaming query's schema does not match the current table schema. Query schema (from "
-        f"analysis): {simple_string(read.config.schema)}. Current table schema: "
-        f"{simple_string(entry.schema)}, as the schema log at '{location}' has it since version "
-        f"{entry.version}. Please create a new streaming DataFrame to pick up the current schema.",
-        code=ErrorCode.STREAMING_SCHEMA_MISMATCH_ON_RESTART,
+        Message.STREAMING_SCHEMA_MISMATCH_ON_RESTART,
+        read=simple_string(read.config.schema),
+        recorded=simple_string(entry.schema),
         version=entry.version,
         location=location,
     )
@@ -57,12 +52,9 @@ def made_before(location: str, read: Snapshot, entry: TrackedSchema) -> InvalidR
 def other_source(location: str, here: str, known: str) -> InvalidRequestError:
     """Say that the log is that of another stream."""
     return InvalidRequestError(
-        f"Detected conflicting schema location '{location}': the Delta source metadata path used "
-        f"for execution '{here}' is different from the one persisted for previous processing "
-        f"'{known}'. Please check if the schema location has been reused across different "
-        "streaming sources. Pick a new `schemaTrackingLocation` or use `streamingSourceTrackingId` "
-        "to distinguish between streaming sources.",
-        code=ErrorCode.STREAMING_SCHEMA_LOCATION_CONFLICT,
+        Message.STREAMING_SCHEMA_LOCATION_CONFLICT_OTHER_SOURCE,
+        here=here,
+        known=known,
         location=location,
     )
 
@@ -70,11 +62,7 @@ def other_source(location: str, here: str, known: str) -> InvalidRequestError:
 def no_common_state(location: str, first: int, last: int) -> InvalidRequestError:
     """Say that rows of a batch cannot be read in one schema."""
     return InvalidRequestError(
-        f"We could not initialize the Delta streaming source schema log at '{location}' because "
-        "we detected an incompatible schema or protocol change while serving a streaming batch "
-        f"from table version {first} to {last}. Begin with a fresh checkpoint directory.",
-        code=ErrorCode.STREAMING_SCHEMA_LOG_INIT_FAILED,
-        location=location,
+        Message.STREAMING_SCHEMA_LOG_INIT_FAILED, first=first, last=last, location=location
     )
 
 

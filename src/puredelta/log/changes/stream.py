@@ -20,7 +20,7 @@ from typing import Any, Protocol, TypeGuard
 
 import pyarrow as pa
 
-from puredelta.errors import CorruptTableError, ErrorCode, InvalidRequestError, TableNotFoundError
+from puredelta.errors import CorruptTableError, InvalidRequestError, Message, TableNotFoundError
 from puredelta.log.changes.change_feed import (
     ChangedFile,
     ChangeFiles,
@@ -141,22 +141,10 @@ def _changed(
         info = commit.commit_info
         what = "a data update" if info is None else f"a data update (for example {info.operation})"
         return InvalidRequestError(
-            f"Detected {what} in the source table at version {commit.version}. This is currently "
-            "not supported. If this is going to happen regularly and you are okay to skip "
-            "changes, set the option 'skipChangeCommits' to 'true'. If you would like the data "
-            "update to be reflected, please restart this query with a fresh checkpoint "
-            f"directory. The source table can be found at path {root_uri}.",
-            code=ErrorCode.SOURCE_TABLE_IGNORE_CHANGES,
-            version=commit.version,
-            path=root_uri,
+            Message.SOURCE_TABLE_IGNORE_CHANGES, what=what, version=commit.version, path=root_uri
         )
     return InvalidRequestError(
-        f"Detected deleted data (for example {remove.path}) from streaming source at version "
-        f"{commit.version}. This is currently not supported. If you'd like to ignore deletes, set "
-        f"the option 'ignoreDeletes' to 'true'. The source table can be found at path {root_uri}.",
-        code=ErrorCode.SOURCE_IGNORE_DELETE,
-        version=commit.version,
-        path=root_uri,
+        Message.SOURCE_IGNORE_DELETE, remove_path=remove.path, version=commit.version, path=root_uri
     )
 
 
@@ -282,25 +270,14 @@ def _file(
 def commit_missing(root_uri: str, wanted: int, found: int) -> CorruptTableError:
     """Say that commits are gone that were not delivered."""
     return CorruptTableError(
-        f"The stream from your Delta table was expecting to process data from version "
-        f"{wanted}, but the earliest available version in the _delta_log directory is {found}. "
-        "The files in the transaction log may have been deleted due to log cleanup. Begin with "
-        "a fresh checkpoint directory, or set the option 'failOnDataLoss' to 'false' to "
-        f"continue, which loses the rows between. The table is {root_uri}.",
-        code=ErrorCode.MISSING_FILES_UNEXPECTED_VERSION,
-        version=wanted,
-        earliest=found,
+        Message.MISSING_FILES_UNEXPECTED_VERSION, root_uri=root_uri, version=wanted, earliest=found
     )
 
 
 def start_gone(root_uri: str, version: int, why: str) -> CorruptTableError:
     """Say that the version with which a stream began cannot be read any more."""
     return CorruptTableError(
-        f"If you never deleted it, it's likely your query is lagging behind: version {version} "
-        f"of {root_uri}, with which the stream began, cannot be read now ({why}). "
-        "Please delete its checkpoint to restart from scratch.",
-        code=ErrorCode.LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE,
-        version=version,
+        Message.LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE, root_uri=root_uri, why=why, version=version
     )
 
 

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.replay.commit_files import Commit
 from puredelta.log.replay.history import find_version_at, find_version_from
@@ -106,11 +106,9 @@ def parse_offset(
         raise _malformed(given) from error
     if offset.table_id != table_id:
         raise InvalidRequestError(
-            f"The streaming query was reading from an unexpected Delta table (id = '{table_id}'). "
-            f"It used to read from another Delta table (id = '{offset.table_id}') according to "
-            "checkpoint. Please revert your change or delete your streaming query checkpoint to "
-            "restart from scratch.",
-            code=ErrorCode.DIFFERENT_TABLE_READ_BY_STREAM,
+            Message.DIFFERENT_TABLE_READ_BY_STREAM,
+            table_id=table_id,
+            checkpoint_id=offset.table_id,
             path=root_uri,
         )
     return offset
@@ -131,18 +129,12 @@ def _object(given: str | Mapping[str, Any]) -> Mapping[str, Any]:
 def _require_known_format(source_version: int) -> None:
     if source_version > _WITH_BARRIER:
         raise InvalidRequestError(
-            f"Unsupported format of the offsets in this checkpoint. Expected version "
-            f"{_WITH_BARRIER} at most, found {source_version}. Please upgrade.",
-            code=ErrorCode.INVALID_FORMAT_FROM_SOURCE_VERSION,
+            Message.INVALID_FORMAT_FROM_SOURCE_VERSION,
+            with_barrier=_WITH_BARRIER,
             version=source_version,
         )
     if source_version not in {_PLAIN, _WITH_BARRIER}:
-        raise InvalidRequestError(
-            f"sourceVersion({source_version}) is invalid in an offset of this checkpoint. Begin "
-            "with a fresh checkpoint directory.",
-            code=ErrorCode.INVALID_SOURCE_VERSION,
-            version=source_version,
-        )
+        raise InvalidRequestError(Message.INVALID_SOURCE_VERSION, version=source_version)
 
 
 def _parsed(values: Mapping[str, Any], source_version: int) -> StreamOffset:
@@ -158,11 +150,7 @@ def _parsed(values: Mapping[str, Any], source_version: int) -> StreamOffset:
 
 
 def _malformed(given: object) -> InvalidRequestError:
-    return InvalidRequestError(
-        f"The stored source offset format is invalid: {given}. Restore the checkpoint, or begin "
-        "with a fresh checkpoint directory.",
-        code=ErrorCode.INVALID_SOURCE_OFFSET_FORMAT,
-    )
+    return InvalidRequestError(Message.INVALID_SOURCE_OFFSET_FORMAT, given=given)
 
 
 MAX_FILES_DEFAULT = 1000
@@ -364,10 +352,7 @@ class StreamStart:
                 or one is no version (DELTA_ILLEGAL_OPTION) or no time.
         """
         if version is not None and timestamp is not None:
-            raise InvalidRequestError(
-                "Please either provide 'startingVersion' or 'startingTimestamp', not both.",
-                code=ErrorCode.STARTING_VERSION_AND_TIMESTAMP_BOTH_SET,
-            )
+            raise InvalidRequestError(Message.STARTING_VERSION_AND_TIMESTAMP_BOTH_SET)
         if timestamp is not None:
             return cls(timestamp_ms=millis(timestamp))
         if version is None:
@@ -375,9 +360,8 @@ class StreamStart:
         text = version.strip().lower()
         if text != _LATEST and not text.isdecimal():
             raise InvalidRequestError(
-                f"Invalid value '{version}' for option 'startingVersion', must be greater than or "
-                f"equal to zero, or '{_LATEST}'.",
-                code=ErrorCode.INVALID_WRITE_OPTION,
+                Message.INVALID_WRITE_OPTION_STREAM_START,
+                latest=_LATEST,
                 option="startingVersion",
                 value=version,
             )

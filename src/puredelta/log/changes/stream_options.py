@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.errors import InvalidRequestError, Message, UnsupportedError
 from puredelta.log.changes.schema_log import ALWAYS, OPTIONS
 from puredelta.log.changes.stream import (
     ChangeStream,
@@ -93,12 +93,7 @@ class StreamOptions:
         """
         if self.tracking is not None:
             raise UnsupportedError(
-                f"{_TRACKING[0]} is not supported by the Python data source, which serves Spark "
-                "Connect: Spark does not tell it which batches are done. Use a classic session, or "
-                "leave the option out. A column that is added needs a restart of the query only; "
-                "after a rename, a drop or a change of a type begin with a fresh checkpoint "
-                "directory and startingVersion behind the change.",
-                code=ErrorCode.OPERATION_NOT_ALLOWED,
+                Message.OPERATION_NOT_ALLOWED_STREAM_TRACKING, tracking=_TRACKING[0]
             )
 
     def streamed(self, table: StreamedTable) -> Streamed:
@@ -111,18 +106,9 @@ class StreamOptions:
 def _require_known(option: Option) -> None:
     for name in ("versionAsOf", "timestampAsOf"):
         if option(name) is not None:
-            raise InvalidRequestError(
-                f"Cannot time travel views, subqueries, streams or change data feed queries "
-                f"({name}). Use startingVersion or startingTimestamp.",
-                code=ErrorCode.UNSUPPORTED_TIME_TRAVEL_VIEWS,
-            )
+            raise InvalidRequestError(Message.UNSUPPORTED_TIME_TRAVEL_VIEWS_STREAM, name=name)
     if _flag(option, "withEventTimeOrder"):
-        raise UnsupportedError(
-            "withEventTimeOrder is not supported: the files of a table come in the order of "
-            "their times. Leave the option out, and give the watermark of the query enough "
-            "time, or sort what is there with a batch query first.",
-            code=ErrorCode.OPERATION_NOT_ALLOWED,
-        )
+        raise UnsupportedError(Message.OPERATION_NOT_ALLOWED_STREAM_OPTION)
 
 
 def _tracking(option: Option, *, fails_on_data_loss: bool) -> TrackingOptions | None:
@@ -149,10 +135,7 @@ def _tracking(option: Option, *, fails_on_data_loss: bool) -> TrackingOptions | 
 
 def _illegal(name: str, value: str, explanation: str) -> InvalidRequestError:
     return InvalidRequestError(
-        f"Invalid value '{value}' for option '{name}', {explanation}",
-        code=ErrorCode.INVALID_WRITE_OPTION,
-        option=name,
-        value=value,
+        Message.INVALID_WRITE_OPTION_STREAM, explanation=explanation, option=name, value=value
     )
 
 

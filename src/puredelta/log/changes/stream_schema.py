@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
+from puredelta.errors import DeltaError, InvalidRequestError, Message
 from puredelta.log.replay.commit_files import Commit
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
@@ -62,22 +62,17 @@ class StreamedTable:
         older, newer = (stored, read) if version <= self.version else (read, stored)
         if not keeps_mapping(older, newer):
             raise InvalidRequestError(
-                f"Streaming read is not supported on tables with read-incompatible schema changes "
-                f"(a renamed or dropped column): the stream reads {_text(self.metadata)}, version "
-                f"{version} has {_text(metadata)}. Please provide a 'schemaTrackingLocation' to "
-                "enable non-additive schema evolution for Delta stream processing, or begin with a "
-                "fresh checkpoint directory, from a version behind the change or without one.",
-                code=ErrorCode.STREAMING_INCOMPATIBLE_SCHEMA_CHANGE,
+                Message.STREAMING_INCOMPATIBLE_SCHEMA_CHANGE,
+                older=_text(self.metadata),
+                newer=_text(metadata),
                 version=version,
                 path=self.root_uri,
             )
         if not adds_columns_only(stored.schema, read.schema):
             raise InvalidRequestError(
-                f"Detected schema change in version {version}: the stream reads "
-                f"{_text(self.metadata)}, that version has {_text(metadata)}. "
-                "Please try restarting the query. If the change lies behind the place where the "
-                "query began, begin with a fresh checkpoint directory and a later version.",
-                code=ErrorCode.SCHEMA_CHANGED_WITH_VERSION,
+                Message.SCHEMA_CHANGED_WITH_VERSION_METADATA,
+                older=_text(self.metadata),
+                newer=_text(metadata),
                 version=version,
                 path=self.root_uri,
             )

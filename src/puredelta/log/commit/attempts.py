@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from puredelta.errors import CommitUnknownError, CorruptTableError, ErrorCode, InvalidRequestError
+from puredelta.errors import CommitUnknownError, CorruptTableError, InvalidRequestError, Message
 from puredelta.log.commit.commit_checks import require_spoolable, require_valid_actions
 from puredelta.log.commit.commit_content import (
     NO_VERSION,
@@ -137,11 +137,9 @@ def _settle(
             ours = find_txn_id(content) == txn_id
             return Created(version) if ours else LostRace(version)
     raise CommitUnknownError(
-        f"The commit of version {version} to {store.root_uri} may or may not have landed: the "
-        f"store did not say, and {path} could not be read back in {READS_TO_SETTLE_MAX} tries. "
-        f"Look for txnId {txn_id} in that file: if it is there the commit is done, otherwise run "
-        "the operation again.",
-        code=ErrorCode.COMMIT_STATE_UNKNOWN,
+        Message.COMMIT_STATE_UNKNOWN,
+        root_uri=store.root_uri,
+        reads_to_settle_max=READS_TO_SETTLE_MAX,
         version=version,
         txn_id=txn_id,
         path=path,
@@ -264,12 +262,7 @@ class Attempts:
         after = next_config(base.config, staged.protocol, staged.metadata)
         if after is None:
             missing = "metaData" if staged.metadata is None else "protocol"
-            raise InvalidRequestError(
-                f"Couldn't find Metadata while committing the first version of the Delta table: "
-                f"the {missing} action is missing.",
-                code=ErrorCode.METADATA_ABSENT,
-                missing=missing,
-            )
+            raise InvalidRequestError(Message.METADATA_ABSENT, missing=missing)
         after.require(self.capability)
         require_valid_actions(
             staged.actions, before=base.config, after=after, operation=staged.info.operation

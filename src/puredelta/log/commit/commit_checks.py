@@ -11,7 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable
 
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.log.commit.row_ids import assigns_row_ids
 from puredelta.log.files.row_counts import physical_rows
 from puredelta.protocol.actions.actions import (
@@ -61,12 +61,7 @@ def require_single_actions(actions: Iterable[Action]) -> None:
         if count > 1:
             raise ValueError(f"cannot change the {kind.lower()} more than once in a transaction")
     if twice := [domain for domain, count in domains.items() if count > 1]:
-        raise InvalidRequestError(
-            f"Internal error: two DomainMetadata actions within the same transaction have the same "
-            f"domain {twice[0]}",
-            code=ErrorCode.DUPLICATE_DOMAIN_METADATA,
-            domainName=twice[0],
-        )
+        raise InvalidRequestError(Message.DUPLICATE_DOMAIN_METADATA, domainName=twice[0])
 
 
 def distinct_transactions(actions: Iterable[Action]) -> tuple[Action, ...]:
@@ -141,8 +136,8 @@ def require_removable(config: TableConfig) -> None:
     """
     if config.properties.append_only:
         raise InvalidRequestError(
-            f"{_APPEND_ONLY} Rows of this table cannot be updated or deleted.",
-            code=ErrorCode.CANNOT_MODIFY_APPEND_ONLY,
+            Message.CANNOT_MODIFY_APPEND_ONLY_OPERATION,
+            append_only=_APPEND_ONLY,
             config="delta.appendOnly",
         )
 
@@ -154,9 +149,10 @@ def _require_removable(actions: Iterable[Action], before: TableConfig | None) ->
     removed = [a.path for a in actions if isinstance(a, Remove) and a.data_change]
     if removed:
         raise InvalidRequestError(
-            f"{_APPEND_ONLY} The operation wanted to remove {len(removed)} file(s), "
-            f"{removed[0]} first.",
-            code=ErrorCode.CANNOT_MODIFY_APPEND_ONLY,
+            Message.CANNOT_MODIFY_APPEND_ONLY_FILES,
+            append_only=_APPEND_ONLY,
+            count=len(removed),
+            first=removed[0],
             config="delta.appendOnly",
             files=tuple(removed[:10]),
         )
@@ -179,10 +175,8 @@ def _require_distinct_files(actions: Iterable[Action]) -> None:
 
 def _duplicate(kind: str, path: str, other: str, other_path: str) -> InvalidRequestError:
     return InvalidRequestError(
-        f"File operation '{kind}' for path {path} was specified several times. It conflicts with "
-        f"{other} {other_path}. It is not valid for multiple file operations with the same path "
-        "to exist in a single commit.",
-        code=ErrorCode.DUPLICATE_ACTIONS_FOUND,
+        Message.DUPLICATE_ACTIONS_FOUND_COMMIT,
+        other=other,
         actionType=kind,
         path=path,
         conflictingPath=other_path,
@@ -201,9 +195,7 @@ def _wrong_partitioning(
     expected: Iterable[str], found: Iterable[str], path: str
 ) -> InvalidRequestError:
     return InvalidRequestError(
-        "The AddFile contains partitioning schema different from the table's partitioning "
-        f"schema: expected {sorted(expected)}, actual {sorted(found)} for {path}.",
-        code=ErrorCode.INVALID_PARTITIONING_SCHEMA,
+        Message.INVALID_PARTITIONING_SCHEMA,
         neededPartitioning=sorted(expected),
         specifiedPartitioning=sorted(found),
         path=path,
@@ -213,12 +205,7 @@ def _wrong_partitioning(
 def _require_domains_supported(actions: Iterable[Action], after: TableConfig) -> None:
     domains = [a.domain for a in actions if isinstance(a, DomainMetadata)]
     if domains and not after.supports("domainMetadata"):
-        raise InvalidRequestError(
-            f"Detected DomainMetadata action(s) for domains {domains}, but the table feature "
-            "domainMetadata is not enabled.",
-            code=ErrorCode.DOMAIN_METADATA_NOT_SUPPORTED,
-            domainNames=domains,
-        )
+        raise InvalidRequestError(Message.DOMAIN_METADATA_NOT_SUPPORTED, domainNames=domains)
 
 
 def _require_sound_vectors(
@@ -233,28 +220,16 @@ def _require_sound_vectors(
     moves_rows_only = not any(carrier.data_change for carrier in carriers)
     allowed = after.properties.enable_deletion_vectors or moves_rows_only
     if not known.supports("deletionVectors") or not allowed:
-        raise InvalidRequestError(
-            "The current operation attempted to add a deletion vector to a table that does not "
-            f"permit the creation of new deletion vectors ({first.path}). Set "
-            "delta.enableDeletionVectors=true to permit it.",
-            code=ErrorCode.ADDING_DELETION_VECTORS_DISALLOWED,
-            path=first.path,
-        )
+        raise InvalidRequestError(Message.ADDING_DELETION_VECTORS_DISALLOWED, path=first.path)
     for carrier in carriers:
         if physical_rows(carrier) is None:
             raise InvalidRequestError(
-                "It is invalid to commit files with deletion vectors that are missing the "
-                f"numRecords statistic: {carrier.path}.",
-                code=ErrorCode.DELETION_VECTOR_MISSING_NUM_RECORDS,
-                path=carrier.path,
+                Message.DELETION_VECTOR_MISSING_NUM_RECORDS, path=carrier.path
             )
         if (
             carrier.data_change
             and json.loads(carrier.stats or "{}").get("tightBounds") is not False
         ):
             raise InvalidRequestError(
-                "All operations that add deletion vectors should set the tightBounds column in "
-                f"statistics to false: {carrier.path}.",
-                code=ErrorCode.ADDING_DELETION_VECTORS_WITH_TIGHT_BOUNDS_DISALLOWED,
-                path=carrier.path,
+                Message.ADDING_DELETION_VECTORS_WITH_TIGHT_BOUNDS_DISALLOWED, path=carrier.path
             )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from puredelta.errors import CorruptTableError, ErrorCode, InvalidRequestError
+from puredelta.errors import CorruptTableError, InvalidRequestError, Message
 from puredelta.log.commit.conflicts import IsolationLevel, OurCommit, WinningCommit
 from puredelta.log.commit.row_ids import (
     NO_ROW_ID,
@@ -189,20 +189,14 @@ def encode_commit(actions: tuple[Action, ...]) -> bytes:
         return text.encode()
     except UnicodeEncodeError as error:
         shown = text[max(0, error.start - _SHOWN) : error.end]
-        raise InvalidRequestError(
-            f"A text of this commit is no Unicode, since half of a surrogate pair is alone in it: "
-            f"...{shown!a}. Leave the character out, or write the whole pair.",
-            code=ErrorCode.INVALID_ARGUMENT,
-        ) from error
+        raise InvalidRequestError(Message.INVALID_ARGUMENT_COMMIT_TEXT, shown=shown) from error
 
 
 def _not_created(winner: WinningCommit) -> CorruptTableError:
     missing = "protocol" if winner.protocol is None else "metadata"
     return CorruptTableError(
-        f"The {missing} of the table could not be recovered: a concurrent "
-        f"{winner.info.operation or 'commit'} wrote version {winner.version} without it. "
-        "Nothing was committed.",
-        code=ErrorCode.STATE_RECOVER_ERROR,
+        Message.STATE_RECOVER_ERROR_NO_METADATA,
+        operation_or_commit=winner.info.operation or "commit",
         operation=missing,
         version=winner.version,
     )

@@ -19,6 +19,7 @@ from puredelta.errors import (
     ConcurrentWriteException,
     ConflictError,
     ErrorCode,
+    Message,
     MetadataChangedException,
     ProtocolChangedException,
 )
@@ -135,10 +136,8 @@ def creation_conflict(winner: WinningCommit, *, table: str, reason: str) -> Conf
     """Build the exception for a table that another writer created first (C-59)."""
     operation = winner.info.operation or "unknown operation"
     return ConcurrentWriteException(
-        f"A concurrent {operation} created the table {table} (version {winner.version}) since this "
-        f"operation found no table there, and {reason}. Nothing was committed. Look at the table "
-        "that is there now and run the operation again if it still applies.",
-        code=ErrorCode.CONCURRENT_WRITE,
+        Message.CONCURRENT_WRITE_CREATION_CONFLICT,
+        reason=reason,
         operation=operation,
         tableName=table,
         version=winner.version,
@@ -151,11 +150,8 @@ def retries_exceeded(
 ) -> ConflictError:
     """Build the exception for a commit that lost every race it ran."""
     return ConflictError(
-        f"This commit to {table} has failed as it has been tried {attempts} times but did not "
-        "succeed: other writers committed each version first. Commit started at version: "
-        f"{first_version}. Commit failed at version: {last_version}. Number of actions attempted "
-        f"to commit: {num_actions}. Please run the operation again when fewer writers are active.",
-        code=ErrorCode.MAX_COMMIT_RETRIES_EXCEEDED,
+        Message.MAX_COMMIT_RETRIES_EXCEEDED_ATTEMPTS,
+        table=table,
         numAttempts=attempts,
         startVersion=first_version,
         failVersion=last_version,
@@ -188,11 +184,7 @@ def replaced(*, table: str, read_version: int, version: int | None) -> ConflictE
 def never_listed(*, table: str, version: int) -> ConflictError:
     """Build the exception for a commit that exists and that listings of the log do not show."""
     return ConflictError(
-        f"This commit to {table} has failed: version {version} exists already, but no listing of "
-        "the log shows it, so what it changed cannot be read. A cache of directories, as NFS "
-        "clients have it, may be out of date: please run the operation again.",
-        code=ErrorCode.MAX_COMMIT_RETRIES_EXCEEDED,
-        failVersion=version,
+        Message.MAX_COMMIT_RETRIES_EXCEEDED_NOT_LISTED, table=table, failVersion=version
     )
 
 

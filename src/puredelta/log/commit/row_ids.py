@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from puredelta.errors import CorruptTableError, ErrorCode, InvalidRequestError
+from puredelta.errors import CorruptTableError, InvalidRequestError, Message
 from puredelta.log.files.row_counts import physical_rows
 from puredelta.protocol.actions.actions import Action, Add, DomainMetadata, Remove
 from puredelta.protocol.actions.paths import CanonicalPath, canonical_path
@@ -59,9 +59,10 @@ def _mark(text: str) -> int:
     except (ValueError, AttributeError) as error:
         problem = str(error)
     raise CorruptTableError(
-        f"The domain {ROW_TRACKING_DOMAIN} holds {text[:_SHOWN_LENGTH]!r}, which does not say "
-        f"which row ids are taken: {problem}.",
-        code=ErrorCode.LOG_CORRUPTED,
+        Message.LOG_CORRUPTED_ROW_TRACKING,
+        row_tracking_domain=ROW_TRACKING_DOMAIN,
+        text=text[:_SHOWN_LENGTH],
+        problem=problem,
     )
 
 
@@ -110,18 +111,12 @@ def _rows_of(add: Add, mark: int) -> int:
     rows = physical_rows(add)
     if rows is not None and mark + rows > ROW_ID_MAX:
         raise InvalidRequestError(
-            f"The {rows} rows of the new file {add.path} have no row IDs left: the log says that "
-            f"IDs up to {mark} are taken, of {ROW_ID_MAX}. If that is wrong, write the table anew.",
-            code=ErrorCode.ARITHMETIC_OVERFLOW,
+            Message.ARITHMETIC_OVERFLOW_ROW_IDS,
+            rows=rows,
+            row_id_max=ROW_ID_MAX,
             path=add.path,
             high_water_mark=mark,
         )
     if rows is None:
-        raise InvalidRequestError(
-            f"Cannot assign row IDs without row count statistics: the table tracks rows and the "
-            f"new file {add.path} has no row count. Write it with statistics (numRecords "
-            "is enough).",
-            code=ErrorCode.ROW_ID_ASSIGNMENT_WITHOUT_STATS,
-            path=add.path,
-        )
+        raise InvalidRequestError(Message.ROW_ID_ASSIGNMENT_WITHOUT_STATS, path=add.path)
     return rows

@@ -20,7 +20,7 @@ from typing import BinaryIO, TypeAlias
 
 import pyarrow.compute as pc
 
-from puredelta.errors import CorruptTableError, ErrorCode
+from puredelta.errors import CorruptTableError, Message
 from puredelta.log.files.clock import IdSource, random_id
 from puredelta.log.files.file_stats import TableStatistics
 from puredelta.log.files.file_table import FileTable
@@ -114,9 +114,9 @@ def _require_possible(files: FileTable) -> None:
     if pc.any(beyond).as_py():
         file = next(files.select(beyond).adds())
         raise CorruptTableError(
-            f"The deletion vector of {file.path} deletes more rows than the file has by its "
-            f"statistics: {file.deletion_vector}, {file.stats}.",
-            code=ErrorCode.DELETION_VECTOR_CARDINALITY_MISMATCH,
+            Message.DELETION_VECTOR_CARDINALITY_MISMATCH_STATISTICS,
+            deletion_vector=file.deletion_vector,
+            stats=file.stats,
             path=file.path,
         )
 
@@ -142,12 +142,7 @@ def _read_opened(
                 # Not to be asked for more than there is: memory would be taken for all of it.
                 positions[index] = decode_block(file.read(min(length, size)), vector)
     except FileNotFoundError as missing:
-        raise CorruptTableError(
-            f"The deletion vector file {uri} is missing: it is unknown which rows are deleted. "
-            "Restore the file.",
-            code=ErrorCode.FILE_NOT_FOUND,
-            path=uri,
-        ) from missing
+        raise CorruptTableError(Message.FILE_NOT_FOUND_DELETION_VECTOR, path=uri) from missing
     return positions
 
 

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from puredelta.errors import CorruptTableError, ErrorCode
+from puredelta.errors import CorruptTableError, Message
 from puredelta.log.files.row_counts import LEADING_NUM_RECORDS, num_records, physical_rows
 from puredelta.protocol.actions.action_keys import ACTION_KEYS, VECTOR_KEYS, wire_names
 from puredelta.protocol.actions.actions import (
@@ -273,9 +273,7 @@ def _column(actions: Sequence[FileAction], field: pa.Field) -> pa.Array:
         return pa.array(values, type=field.type)
     except (UnicodeEncodeError, OverflowError, pa.ArrowInvalid) as error:
         raise CorruptTableError(
-            f"The log holds file actions whose {field.name!r} is not a value of its type: {error}.",
-            code=ErrorCode.LOG_CORRUPTED,
-            column=field.name,
+            Message.LOG_CORRUPTED_ACTION_COLUMN, error=error, column=field.name
         ) from error
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from puredelta.errors import CorruptTableError, ErrorCode
+from puredelta.errors import CorruptTableError, Message
 from puredelta.protocol.actions.actions import Add
 from puredelta.protocol.actions.paths import absolute_uri
 from puredelta.store.base import FileEnd, Store
@@ -276,9 +276,7 @@ def _unreadable(label: str, reason: NoFooterError) -> CorruptTableError:
             "(spark.hadoop.parquet.crypto.factory.class and what the factory needs)."
         )
     error = CorruptTableError(
-        f"Could not read footer for file: {label} ({reason}). {what}",
-        code=ErrorCode.FAILED_READ_FILE_FOOTER,
-        file=label,
+        Message.FAILED_READ_FILE_FOOTER_DATA_FILE, reason=reason, what=what, file=label
     )
     error.__cause__ = reason
     return error

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from puredelta.errors import DeltaError, ErrorCode
+from puredelta.errors import DeltaError, Message
 from puredelta.protocol.actions.actions import Action, Add, Remove
 from puredelta.protocol.schema.schema_json import parse_json
 
@@ -120,10 +120,8 @@ def require_row_counts(
     if not problems:
         return
     raise DeltaError(
-        f"Failed to validate the number of records in {operation}: {'; '.join(problems)}. Added "
-        f"{files.added} records and removed {files.removed} records. Nothing was committed. This "
-        "is a bug: please report it with the statement.",
-        code=ErrorCode.NUM_RECORDS_MISMATCH,
+        Message.NUM_RECORDS_MISMATCH_ROW_COUNTS,
+        problems_shown="; ".join(problems),
         operation=operation,
         numAddedRecords=files.added,
         numRemovedRecords=files.removed,

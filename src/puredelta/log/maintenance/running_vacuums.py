@@ -11,7 +11,7 @@ from datetime import timedelta
 
 import pyarrow.compute as pc
 
-from puredelta.errors import ConcurrentDeleteReadException, CorruptTableError, ErrorCode
+from puredelta.errors import ConcurrentDeleteReadException, CorruptTableError, ErrorCode, Message
 from puredelta.log.files.file_table import FileTable, file_keys
 from puredelta.log.replay.commit_files import read_commit_info
 from puredelta.log.replay.segment import list_log
@@ -37,11 +37,8 @@ def require_kept(store: Store, latest: Snapshot, restored: FileTable, *, now_ms:
     if expired_before_ms is None or not _any_expired(latest, restored, expired_before_ms):
         return
     raise ConcurrentDeleteReadException(
-        f"A VACUUM of {latest.root_uri} has started and not ended. It may be deleting files that "
-        "the old version needs. Nothing was committed. Please run the statement again when the "
-        f"VACUUM has ended; one that has died is waited for {RUNNING_MAX // timedelta(hours=1)} "
-        "hours after its start.",
-        code=ErrorCode.CONCURRENT_DELETE_READ,
+        Message.CONCURRENT_DELETE_READ,
+        running_max=RUNNING_MAX // timedelta(hours=1),
         tableName=latest.root_uri,
         readVersion=latest.version,
     )

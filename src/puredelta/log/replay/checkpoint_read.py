@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from puredelta.errors import CorruptTableError, ErrorCode
+from puredelta.errors import CorruptTableError, Message
 from puredelta.log.files.file_table import (
     FILE_SCHEMA,
     FILE_WIRE_NAMES,
@@ -254,9 +254,10 @@ def _require_one_schema(footer: pq.FileMetaData) -> None:
 
 def _damaged(store: Store, path: str, why: str) -> CorruptTableError:
     return CorruptTableError(
-        f"{store.root_uri}/{path} cannot be read as a checkpoint: {why}. If the commits "
-        "before it are still there, remove it.",
-        code=ErrorCode.LOG_CORRUPTED,
+        Message.LOG_CORRUPTED_FILE,
+        root_uri=store.root_uri,
+        path_shown=path,
+        why=why,
         path=f"{store.root_uri}/{path}",
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from puredelta.errors import CorruptTableError, ErrorCode
+from puredelta.errors import CorruptTableError, Message
 from puredelta.protocol.actions.action_json import parse_action
 from puredelta.protocol.actions.actions import Action, CommitInfo, Metadata
 from puredelta.store.base import Store
@@ -83,8 +83,8 @@ def read_log_file(store: Store, path: str) -> bytes:
 def log_file_not_found(store: Store, path: str) -> CorruptTableError:
     """Build the error for a file of the log that should be there."""
     return CorruptTableError(
-        f"{store.root_uri}/{path} is part of the table's log and is missing. Restore it, or read "
-        "a version that does not need it.",
-        code=ErrorCode.LOG_FILE_NOT_FOUND,
+        Message.LOG_FILE_NOT_FOUND_READ,
+        root_uri=store.root_uri,
+        path_shown=path,
         path=f"{store.root_uri}/{path}",
     )

@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from puredelta.errors import CorruptTableError, ErrorCode, InvalidRequestError
+from puredelta.errors import CorruptTableError, ErrorCode, InvalidRequestError, Message
 from puredelta.log.replay.commit_files import log_file_not_found, read_commit_info
 from puredelta.log.replay.segment import LogListing
 from puredelta.protocol.actions.actions import CommitInfo
@@ -167,9 +167,9 @@ def _clock(
 
 def _too_late(root_uri: str, timestamp_ms: int, newest_ms: int) -> InvalidRequestError:
     return InvalidRequestError(
-        f"Timestamp {_utc(timestamp_ms)} is after the latest version of {root_uri} "
-        f"({_utc(newest_ms)}). Use a timestamp at or before {_utc(newest_ms)}.",
-        code=ErrorCode.TIMESTAMP_GREATER_THAN_COMMIT,
+        Message.TIMESTAMP_GREATER_THAN_COMMIT,
+        time=_utc(timestamp_ms),
+        newest=_utc(newest_ms),
         path=root_uri,
         timestamp_ms=timestamp_ms,
         latest_ms=newest_ms,
@@ -178,10 +178,9 @@ def _too_late(root_uri: str, timestamp_ms: int, newest_ms: int) -> InvalidReques
 
 def _too_early(root_uri: str, timestamp_ms: int, oldest_ms: int) -> InvalidRequestError:
     return InvalidRequestError(
-        f"The provided timestamp ({_utc(timestamp_ms)}) is before the earliest version available "
-        f"to {root_uri} ({_utc(oldest_ms)}). Please use a timestamp at or after "
-        f"{_utc(oldest_ms)}.",
-        code=ErrorCode.TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION,
+        Message.TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION,
+        time=_utc(timestamp_ms),
+        oldest=_utc(oldest_ms),
         path=root_uri,
         timestamp_ms=timestamp_ms,
         earliest_ms=oldest_ms,

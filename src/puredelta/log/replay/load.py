@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from puredelta.errors import CorruptTableError, DeltaError, ErrorCode
+from puredelta.errors import CorruptTableError, DeltaError, ErrorCode, Message
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.replay.action_columns import parse_commit
 from puredelta.log.replay.checkpoint_read import (
@@ -219,11 +219,5 @@ def _config(store: Store, state: LogState, version: int, known: Snapshot | None)
 
 def _not_recovered(store: Store, what: str, version: int) -> CorruptTableError:
     return CorruptTableError(
-        f"The {what} of the Delta table {store.root_uri} could not be recovered while "
-        f"reconstructing version {version}: no file of its log holds one. Did you manually "
-        "delete files in the _delta_log directory?",
-        code=ErrorCode.STATE_RECOVER_ERROR,
-        operation=what,
-        version=version,
-        path=store.root_uri,
+        Message.STATE_RECOVER_ERROR_LOG, operation=what, version=version, path=store.root_uri
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from typing_extensions import assert_never
 
-from puredelta.errors import CorruptTableError, ErrorCode, TableNotFoundError
+from puredelta.errors import CorruptTableError, Message, TableNotFoundError
 from puredelta.protocol.actions.log_paths import (
     LOG_DIRECTORY,
     ChecksumFile,
@@ -202,10 +202,7 @@ def first_gap(listing: LogListing, *, after: int, through: int) -> int | None:
 def table_not_found(root_uri: str) -> TableNotFoundError:
     """Build the error for a location without a log."""
     return TableNotFoundError(
-        f"Delta table {root_uri} doesn't exist: there is no commit in its {LOG_DIRECTORY}. "
-        "Check the path, write a DataFrame there, or convert a Parquet directory.",
-        code=ErrorCode.TABLE_NOT_FOUND,
-        path=root_uri,
+        Message.TABLE_NOT_FOUND_LOG, log_directory=LOG_DIRECTORY, path=root_uri
     )
 
 
@@ -214,9 +211,7 @@ def version_not_found(
 ) -> TableNotFoundError:
     """Build the error for a version that the log does not hold (any more)."""
     return TableNotFoundError(
-        f"Cannot time travel Delta table {root_uri} to version {version}. "
-        f"Available versions: [{earliest}, {latest}].",
-        code=ErrorCode.VERSION_NOT_FOUND,
+        Message.VERSION_NOT_FOUND_LOG,
         path=root_uri,
         version=version,
         earliest=earliest,
@@ -254,20 +249,18 @@ def require_contiguous(listing: LogListing, root_uri: str, *, after: int, throug
         return
     if gap == after + 1:
         raise CorruptTableError(
-            f"{root_uri}/{log_path(commit_name(gap))}: Unable to reconstruct state at version "
-            f"{through} as the transaction log has been truncated: this file is missing and no "
-            "complete checkpoint replaces it. Restore it, or read a version that is still there.",
-            code=ErrorCode.TRUNCATED_TRANSACTION_LOG,
+            Message.TRUNCATED_TRANSACTION_LOG,
+            gap=log_path(commit_name(gap)),
             path=root_uri,
             version=through,
             missing=gap,
         )
     next_version = min((v for v in listing.commits if v > gap), default=through)
     raise CorruptTableError(
-        f"Versions ({gap - 1}, {next_version}) of {root_uri} are not contiguous. A gap in the "
-        f"delta log between versions {gap - 1} and {next_version} was detected while trying to "
-        f"load version {through}. Restore {commit_name(gap)}.",
-        code=ErrorCode.VERSIONS_NOT_CONTIGUOUS,
+        Message.VERSIONS_NOT_CONTIGUOUS,
+        gap=gap - 1,
+        next_version=next_version,
+        gap_shown=commit_name(gap),
         path=root_uri,
         version=through,
         missing=gap,

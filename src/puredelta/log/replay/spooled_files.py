@@ -15,7 +15,7 @@ from typing import IO
 
 import pyarrow as pa
 
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.log.files.file_table import FILE_SCHEMA, FileTable
 from puredelta.log.replay.action_columns import parse_commit
 from puredelta.protocol.actions.action_json import encode_action, parse_action
@@ -82,10 +82,7 @@ class SpooledFiles:
         """
         if path <= self._last_path:
             raise InvalidRequestError(
-                f"The file {path} follows {self._last_path}: files of a new table are listed by "
-                "path, each once.",
-                code=ErrorCode.DUPLICATE_ACTIONS_FOUND,
-                path=path,
+                Message.DUPLICATE_ACTIONS_FOUND_FILES, last_path=self._last_path, path=path
             )
         self._last_path = path
         known = self._values.get(id(partition_values))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 
-from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
+from puredelta.errors import ErrorCode, InvalidRequestError, Message, TableNotFoundError
 from puredelta.log.replay.checkpoint_read import read_checkpoint_hint
 from puredelta.log.replay.commit_files import Commit, read_actions
 from puredelta.log.replay.history import HistoryEntry, find_version_at, read_history
@@ -77,9 +77,7 @@ class TableLog:
         """
         if version is not None and timestamp_ms is not None:
             raise InvalidRequestError(
-                "Please either provide a timestamp or a version for time travel, not both: "
-                f"version {version}, timestamp {timestamp_ms}.",
-                code=ErrorCode.ONE_OF_IN_TIME_TRAVEL,
+                Message.ONE_OF_IN_TIME_TRAVEL_LOG, version=version, timestamp_ms=timestamp_ms
             )
         with self._lock:
             if timestamp_ms is not None:
@@ -173,9 +171,7 @@ class TableLog:
         except TableNotFoundError as error:
             if error.code is ErrorCode.TABLE_NOT_FOUND and not self.store.exists(""):
                 raise TableNotFoundError(
-                    f"{self.root_uri} doesn't exist, or is not a Delta table. Check the path.",
-                    code=ErrorCode.PATH_DOES_NOT_EXIST,
-                    path=self.root_uri,
+                    Message.PATH_DOES_NOT_EXIST_LOADED, path=self.root_uri
                 ) from error
             raise
 

@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from puredelta.errors import CorruptTableError, ErrorCode
+from puredelta.errors import CorruptTableError, Message
 from puredelta.protocol.actions.action_keys import (
     ACTION_KEYS,
     COMMIT_INFO_KEYS,
@@ -142,4 +142,4 @@ def _corrupt(problem: str, line: object) -> CorruptTableError:
     shown = line.decode("utf-8", "replace") if isinstance(line, bytes) else str(line)
     if len(shown) > _SHOWN_LENGTH:
         shown = shown[:_SHOWN_LENGTH] + "..."
-    return CorruptTableError(f"{problem}: {shown}", code=ErrorCode.LOG_CORRUPTED, line=shown)
+    return CorruptTableError(Message.LOG_CORRUPTED_LINE, problem=problem, line=shown)

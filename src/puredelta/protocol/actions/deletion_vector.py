@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap64
 
-from puredelta.errors import CorruptTableError, ErrorCode
+from puredelta.errors import CorruptTableError, Message
 from puredelta.protocol.actions.actions import DeletionVectorDescriptor
 
 RowIndexes: TypeAlias = npt.NDArray[np.uint64]
@@ -136,9 +136,10 @@ def decode_block(block: bytes, descriptor: DeletionVectorDescriptor) -> RowIndex
     (crc,) = struct.unpack_from(">I", block, 4 + size)
     if crc != zlib.crc32(data):
         raise CorruptTableError(
-            f"{_name(descriptor)} has the CRC-32 {zlib.crc32(data):#010x}, its file says "
-            f"{crc:#010x}: the file is damaged.",
-            code=ErrorCode.DELETION_VECTOR_CHECKSUM_MISMATCH,
+            Message.DELETION_VECTOR_CHECKSUM_MISMATCH,
+            descriptor=_name(descriptor),
+            data=zlib.crc32(data),
+            crc=crc,
         )
     return _checked(data, descriptor)
 
@@ -158,9 +159,10 @@ def _checked(data: bytes, descriptor: DeletionVectorDescriptor) -> RowIndexes:
     bitmap = decode_bitmap(data)
     if len(bitmap) != descriptor.cardinality:
         raise CorruptTableError(
-            f"{_name(descriptor)} holds {len(bitmap)} positions, the log says "
-            f"{descriptor.cardinality}.",
-            code=ErrorCode.DELETION_VECTOR_CARDINALITY_MISMATCH,
+            Message.DELETION_VECTOR_CARDINALITY_MISMATCH_BITMAP,
+            descriptor=_name(descriptor),
+            bitmap_count=len(bitmap),
+            cardinality=descriptor.cardinality,
         )
     return np.frombuffer(bitmap.to_array(), dtype=np.uint64)
 
@@ -243,12 +245,14 @@ def _name(descriptor: DeletionVectorDescriptor | None) -> str:
 
 def _invalid(problem: str, descriptor: DeletionVectorDescriptor | None = None) -> CorruptTableError:
     return CorruptTableError(
-        f"{_name(descriptor)} is invalid: {problem}.", code=ErrorCode.DELETION_VECTOR_INVALID
+        Message.DELETION_VECTOR_INVALID, descriptor=_name(descriptor), problem=problem
     )
 
 
 def _wrong_size(size: int, descriptor: DeletionVectorDescriptor) -> CorruptTableError:
     return CorruptTableError(
-        f"{_name(descriptor)} has {size} bytes, the log says {descriptor.size_bytes}.",
-        code=ErrorCode.DELETION_VECTOR_SIZE_MISMATCH,
+        Message.DELETION_VECTOR_SIZE_MISMATCH,
+        descriptor=_name(descriptor),
+        size=size,
+        size_bytes=descriptor.size_bytes,
     )

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from puredelta.errors import CorruptTableError, ErrorCode
+from puredelta.errors import CorruptTableError, Message
 from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.schema.traversal import all_fields, all_structs, find_fields, map_fields
 from puredelta.protocol.schema.types import COLLATIONS, StructField, StructType
@@ -158,15 +158,12 @@ def _require_distinct(struct: StructType, what: str, values: list[str]) -> None:
     twice = sorted(value for value, count in Counter(values).items() if count > 1)
     if twice:
         raise CorruptTableError(
-            f"Column mapping gives the {what} {', '.join(twice)} to several columns of "
-            f"({', '.join(struct.names)}).",
-            code=ErrorCode.LOG_CORRUPTED,
+            Message.LOG_CORRUPTED_DUPLICATE_NAMES,
+            what=what,
+            twice=", ".join(twice),
+            names=", ".join(struct.names),
         )
 
 
 def _incomplete(field: StructField, key: str) -> CorruptTableError:
-    return CorruptTableError(
-        f"Column mapping is on, but column {field.name!r} has no {key!r} in its metadata.",
-        code=ErrorCode.LOG_CORRUPTED,
-        column=field.name,
-    )
+    return CorruptTableError(Message.LOG_CORRUPTED_COLUMN_MAPPING, key=key, column=field.name)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from puredelta.errors import CorruptTableError, DeltaError, ErrorCode
+from puredelta.errors import CorruptTableError, DeltaError, Message
 from puredelta.protocol.features.feature_usage import (
     CURRENT_DEFAULT,
     GENERATION_EXPRESSION,
@@ -72,9 +72,10 @@ class Identity:
         last = self.next_value + self.step * (num_values - 1)
         if not _LONG_MIN <= last <= _LONG_MAX:
             raise DeltaError(
-                f"The identity column {self.column} has no {num_values} values left: they start "
-                f"at {self.next_value} with step {self.step} and would leave the range of BIGINT.",
-                code=ErrorCode.ARITHMETIC_OVERFLOW,
+                Message.ARITHMETIC_OVERFLOW_IDENTITY,
+                num_values=num_values,
+                next_value=self.next_value,
+                step=self.step,
                 column=self.column,
             )
         return last
@@ -164,9 +165,10 @@ def _identity(field: StructField) -> Identity | None:
     start, step, explicit = (field.metadata.get(key) for key in keys)
     if not all(present) or step == 0:
         raise CorruptTableError(
-            f"Inconsistent IDENTITY metadata for column {field.name} detected: start is {start}, "
-            f"step is {step}, allowExplicitInsert is {explicit}.",
-            code=ErrorCode.IDENTITY_COLUMN_INCONSISTENT_METADATA,
+            Message.IDENTITY_COLUMN_INCONSISTENT_METADATA,
+            start=start,
+            step=step,
+            explicit=explicit,
             column=field.name,
         )
     mark = field.metadata.get(IDENTITY_HIGH_WATER_MARK)

@@ -13,7 +13,7 @@ from datetime import timedelta
 from enum import Enum
 from typing import ClassVar, Generic, TypeVar, overload
 
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.protocol.schema.sql_lexer import TokenCursor
 
 T = TypeVar("T")
@@ -62,10 +62,7 @@ class _Property(Generic[T]):
             return self._parse(text)
         except ValueError as error:
             raise InvalidRequestError(
-                f"The table property {self.key!r} cannot be {text!r}: it {error}.",
-                code=ErrorCode.INVALID_TABLE_PROPERTY,
-                property=self.key,
-                value=text,
+                Message.INVALID_TABLE_PROPERTY_VALUE, error=error, property=self.key, value=text
             ) from error
 
 
@@ -305,12 +302,7 @@ class TableProperties:
         for name in PROPERTY_KEYS:
             getattr(self, name)
         if self.symlink_manifests and self.enable_deletion_vectors:
-            raise InvalidRequestError(
-                "Persistent deletion vectors and incremental symlink manifest generation are "
-                "mutually exclusive: delta.enableDeletionVectors and "
-                "delta.compatibility.symlinkFormatManifest.enabled cannot both be true.",
-                code=ErrorCode.INVALID_TABLE_PROPERTY,
-            )
+            raise InvalidRequestError(Message.INVALID_TABLE_PROPERTY_VECTORS_AND_MANIFESTS)
 
 
 PROPERTY_KEYS: Mapping[str, str] = {

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
-from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.errors import InvalidRequestError, Message, UnsupportedError
 from puredelta.protocol.features.feature_registry import FEATURES_BY_NAME
 from puredelta.protocol.features.properties import (
     CONSTRAINT_PREFIX,
@@ -103,23 +103,17 @@ def checked_properties(given: Mapping[str, str], *, allow_arbitrary: bool) -> di
     for key, value in given.items():
         name = canonical_key(key)
         if name in _NOT_FOR_USERS:
-            raise InvalidRequestError(
-                f"The Delta table configuration {name} cannot be specified by the user",
-                code=ErrorCode.CANNOT_MODIFY_TABLE_PROPERTY,
-                property=name,
-            )
+            raise InvalidRequestError(Message.CANNOT_MODIFY_TABLE_PROPERTY, property=name)
         if name in _NOT_IMPLEMENTED and value.strip().lower() not in _OFF:
             raise UnsupportedError(
-                f"The table property {name} cannot be set: {_NOT_IMPLEMENTED[name]} is not "
-                "implemented.",
-                code=ErrorCode.OPERATION_NOT_ALLOWED,
+                Message.OPERATION_NOT_ALLOWED_PROPERTY,
+                not_implemented=_NOT_IMPLEMENTED[name],
                 property=name,
             )
         if not allow_arbitrary and _is_unknown(name):
             raise InvalidRequestError(
-                f"Unknown configuration was specified: {key}. To disable this check, set "
-                f"{_ARBITRARY_PROPERTIES_KEY}=true in the Spark session configuration.",
-                code=ErrorCode.UNKNOWN_CONFIGURATION,
+                Message.UNKNOWN_CONFIGURATION,
+                arbitrary_properties_key=_ARBITRARY_PROPERTIES_KEY,
                 property=key,
             )
         found[name] = value
@@ -140,12 +134,7 @@ def require_sound_properties(
     """
     _require_retention(properties)
     if properties.enable_row_tracking and properties.row_tracking_suspended:
-        raise InvalidRequestError(
-            "Illegal table state was detected. Table properties `delta.enableRowTracking` and "
-            "`delta.rowTrackingSuspended` are both set to true. The issue can be resolved by "
-            "disabling any of the two table properties.",
-            code=ErrorCode.ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION,
-        )
+        raise InvalidRequestError(Message.ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION_BOTH)
     require_statistics_columns(properties, schema, partition_columns)
 
 
@@ -167,19 +156,14 @@ def _require_features(properties: Mapping[str, str]) -> None:
     unknown = sorted(FEATURE_PREFIX + name for name in features if name not in known)
     if unknown:
         raise InvalidRequestError(
-            "Table features configured in the following Spark configs or Delta table "
-            f"properties are not recognized: {', '.join(unknown)}.",
-            code=ErrorCode.UNSUPPORTED_FEATURES_IN_CONFIG,
+            Message.UNSUPPORTED_FEATURES_IN_CONFIG,
+            unknown=", ".join(unknown),
             properties=tuple(unknown),
         )
     for name, status in features.items():
         if status.lower() not in {"supported", "enabled"}:
             raise InvalidRequestError(
-                f'Expecting the status for table feature {name} to be "supported", but got '
-                f'"{status}".',
-                code=ErrorCode.UNSUPPORTED_FEATURE_STATUS,
-                feature=name,
-                status=status,
+                Message.UNSUPPORTED_FEATURE_STATUS, feature=name, status=status
             )
 
 
@@ -187,9 +171,9 @@ def _require_retention(properties: TableProperties) -> None:
     log, files = properties.log_retention, properties.deleted_file_retention
     if log < files:
         raise InvalidRequestError(
-            f"The table property delta.logRetentionDuration({_days(log)}) needs to be greater "
-            f"than or equal to delta.deletedFileRetentionDuration({_days(files)}).",
-            code=ErrorCode.INVALID_TABLE_PROPERTY,
+            Message.INVALID_TABLE_PROPERTY_RETENTION,
+            log=_days(log),
+            files=_days(files),
             property="delta.logRetentionDuration",
         )
 
@@ -221,10 +205,7 @@ def require_statistics_columns(
         column = ".".join(path)
         if len(path) == 1 and column.lower() in partitioned:
             raise InvalidRequestError(
-                f"Data skipping is not supported for partition column '{column}': files are "
-                "skipped by its values anyway. Leave it out of delta.dataSkippingStatsColumns.",
-                code=ErrorCode.COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN,
-                column=column,
+                Message.COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN, column=column
             )
         field = _find_field(schema, path)
         leaf = field.type
@@ -235,10 +216,7 @@ def require_statistics_columns(
         named.append(path)
         if len(path) == 1 and not _is_skipped_by(field):
             raise InvalidRequestError(
-                f"Data skipping is not supported for column '{column}' of type "
-                f"{simple_string(leaf)}. Leave it out of delta.dataSkippingStatsColumns, which "
-                "takes numbers, text, dates and timestamps.",
-                code=ErrorCode.COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE,
+                Message.COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE,
                 column=column,
                 type=simple_string(leaf),
             )
@@ -249,10 +227,7 @@ def _require_once(named: Sequence[_Path]) -> None:
     counts = Counter(named)
     if twice := [".".join(path) for path, count in counts.items() if count > 1]:
         raise InvalidRequestError(
-            f"Duplicated data skipping columns found: {', '.join(twice)}. Name each once in "
-            "delta.dataSkippingStatsColumns.",
-            code=ErrorCode.DUPLICATE_DATA_SKIPPING_COLUMNS,
-            columns=tuple(twice),
+            Message.DUPLICATE_DATA_SKIPPING_COLUMNS, twice=", ".join(twice), columns=tuple(twice)
         )
 
 
@@ -269,9 +244,8 @@ def _find_field(schema: StructType, path: _Path) -> StructField:
     fields = find_fields(schema, path, ignores_case=True)
     if fields is None:
         raise InvalidRequestError(
-            f"Couldn't find column {'.'.join(path)}, which delta.dataSkippingStatsColumns "
-            f"names, in: {simple_string(schema)}.",
-            code=ErrorCode.COLUMN_NOT_FOUND_IN_SCHEMA,
+            Message.COLUMN_NOT_FOUND_IN_SCHEMA_STATISTICS,
+            schema=simple_string(schema),
             column=".".join(path),
         )
     return fields[-1]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import ErrorCode, InvalidRequestError, Message
 from puredelta.protocol.actions.actions import Protocol
 from puredelta.protocol.features.feature_registry import (
     FEATURES,
@@ -155,9 +155,9 @@ def feature_named(requested: str) -> str:
         if feature.name.lower() == requested.lower():
             return feature.name
     raise InvalidRequestError(
-        f"The table property '{FEATURE_PREFIX}{requested}' names no table feature that "
-        "puredelta knows.",
-        code=ErrorCode.INVALID_TABLE_PROPERTY,
+        Message.INVALID_TABLE_PROPERTY_FEATURE,
+        feature_prefix=FEATURE_PREFIX,
+        requested=requested,
         property=FEATURE_PREFIX + requested,
     )
 
@@ -167,9 +167,9 @@ def _requested_versions(configuration: Mapping[str, str]) -> Protocol:
         text = configuration.get(key, str(default))
         if text not in {str(v) for v in range(1, highest + 1)}:
             raise InvalidRequestError(
-                f"The table property {key!r} cannot be {text!r}: it needs to be between 1 "
-                f"and {highest}.",
-                code=ErrorCode.INVALID_TABLE_PROPERTY,
+                Message.INVALID_TABLE_PROPERTY_VERSION_RANGE,
+                text=text,
+                highest=highest,
                 property=key,
             )
         return int(text)
@@ -200,9 +200,8 @@ def upgraded(protocol: Protocol, *, reader: int, writer: int) -> Protocol:
     _require_version("delta.minWriterVersion", writer, WRITER_VERSION_MAX)
     if reader == READER_VERSION_MAX and writer < WRITER_VERSION_MAX:
         raise InvalidRequestError(
-            "Unable to upgrade only the reader protocol version to use table features. Writer "
-            f"protocol version must be at least {WRITER_VERSION_MAX} to proceed.",
-            code=ErrorCode.READ_FEATURE_PROTOCOL_REQUIRES_WRITE,
+            Message.READ_FEATURE_PROTOCOL_REQUIRES_WRITE_UPGRADE,
+            writer_version_max=WRITER_VERSION_MAX,
             reader=reader,
             writer=writer,
         )
@@ -235,9 +234,8 @@ def _implied(reader: int, writer: int) -> frozenset[str]:
 def _require_version(key: str, version: int, highest: int) -> None:
     if not 1 <= version <= highest:
         raise InvalidRequestError(
-            f"The table property {key!r} cannot be '{version}': it needs to be one of "
-            f"{', '.join(map(str, range(1, highest + 1)))}.",
-            code=ErrorCode.INVALID_TABLE_PROPERTY,
+            Message.INVALID_TABLE_PROPERTY_VERSION,
+            versions=", ".join(map(str, range(1, highest + 1))),
             property=key,
             value=version,
         )

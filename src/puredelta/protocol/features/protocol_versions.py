@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from puredelta.errors import CorruptTableError, ErrorCode, UnsupportedError
+from puredelta.errors import CorruptTableError, ErrorCode, Message, UnsupportedError
 from puredelta.protocol.actions.actions import Protocol
 from puredelta.protocol.features.feature_registry import (
     FEATURES,
@@ -60,9 +60,10 @@ def require_consistent(protocol: Protocol) -> None:
     reader, writer = protocol.min_reader_version, protocol.min_writer_version
     if reader >= READER_VERSION_MAX and writer < WRITER_VERSION_MAX:
         raise CorruptTableError(
-            f"The table's protocol has reader version {reader}, which needs writer version "
-            f"{WRITER_VERSION_MAX}, but its writer version is {writer}.",
-            code=ErrorCode.READ_FEATURE_PROTOCOL_REQUIRES_WRITE,
+            Message.READ_FEATURE_PROTOCOL_REQUIRES_WRITE_TABLE,
+            reader=reader,
+            writer_version_max=WRITER_VERSION_MAX,
+            writer=writer,
         )
     for kind, version, listing_version, names in (
         ("reader", reader, READER_VERSION_MAX, protocol.reader_features),
@@ -142,10 +143,9 @@ def _require_versions(capability: Capability, protocol: Protocol) -> None:
     )
     if too_new:
         raise UnsupportedError(
-            f"The table needs reader version {reader} and writer version {writer}, but "
-            f"puredelta supports reader versions up to {READER_VERSION_MAX} and writer "
-            f"versions up to {WRITER_VERSION_MAX}.",
-            code=ErrorCode.INVALID_PROTOCOL_VERSION,
+            Message.INVALID_PROTOCOL_VERSION,
+            reader_version_max=READER_VERSION_MAX,
+            writer_version_max=WRITER_VERSION_MAX,
             reader_version=reader,
             writer_version=writer,
         )
@@ -168,7 +168,4 @@ def _implied_reader_features(protocol: Protocol) -> frozenset[str]:
 
 
 def _corrupt(problem: str) -> CorruptTableError:
-    return CorruptTableError(
-        f"The table's protocol action contradicts itself: {problem}.",
-        code=ErrorCode.LOG_CORRUPTED,
-    )
+    return CorruptTableError(Message.LOG_CORRUPTED_PROTOCOL, problem=problem)

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from typing_extensions import assert_never
 
-from puredelta.errors import CorruptTableError, ErrorCode
+from puredelta.errors import CorruptTableError, Message
 from puredelta.protocol.schema.sql_lexer import BACK_TICKED, without_back_ticks
 
 _LIMIT = re.compile(r"(var)?char\((\d+)\)", re.IGNORECASE)
@@ -117,10 +117,7 @@ class _Parser:
 
     def error(self) -> CorruptTableError:
         return CorruptTableError(
-            f"A column of the table is described as {self._text!r}, which cannot be read from "
-            f"character {self.position} on.",
-            code=ErrorCode.LOG_CORRUPTED,
-            type=self._text,
+            Message.LOG_CORRUPTED_CHAR_VARCHAR, position=self.position, type=self._text
         )
 
     def _struct(self) -> Limits:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.protocol.schema.schema_json import simple_string
 from puredelta.protocol.schema.types import ArrayType, DataType, MapType, StructField, StructType
 
@@ -94,9 +94,8 @@ def add_field(
     def add(struct: StructType) -> StructType:
         if struct.find_ignoring_case(field.name) is not None:
             raise InvalidRequestError(
-                f"Cannot add column, because `{'.'.join((*parent, field.name))}` already exists "
-                f"in {simple_string(schema)}.",
-                code=ErrorCode.FIELD_ALREADY_EXISTS,
+                Message.FIELD_ALREADY_EXISTS_ADD,
+                schema=simple_string(schema),
                 column=".".join((*parent, field.name)),
             )
         return _placed(struct, field, place)
@@ -116,18 +115,17 @@ def drop_field(schema: StructType, path: FieldPath) -> StructType:
     _, parent = find_type(schema, path[:-1])
     if not isinstance(parent, StructType):
         raise InvalidRequestError(
-            f"Can only drop nested columns from StructType. Found {simple_string(parent)} at "
-            f"{'.'.join(path[:-1])}.",
-            code=ErrorCode.UNSUPPORTED_DROP_NESTED_COLUMN,
+            Message.UNSUPPORTED_DROP_NESTED_COLUMN,
+            parent=simple_string(parent),
+            path=".".join(path[:-1]),
             column=".".join(path),
         )
 
     def drop(struct: StructType) -> StructType:
         if len(struct.fields) == 1:
             raise InvalidRequestError(
-                "Cannot drop column from a schema with a single column. Schema: "
-                f"{simple_string(struct)}.",
-                code=ErrorCode.DROP_COLUMN_ON_SINGLE_FIELD_SCHEMA,
+                Message.DROP_COLUMN_ON_SINGLE_FIELD_SCHEMA,
+                struct=simple_string(struct),
                 column=".".join(path),
             )
         return StructType(tuple(f for f in struct.fields if f.name != own_path[-1]))
@@ -156,9 +154,8 @@ def change_field(
         other = struct.find_ignoring_case(new.name)
         if other is not None and other.name != old.name:
             raise InvalidRequestError(
-                f"Cannot rename column, because `{'.'.join((*path[:-1], new.name))}` already "
-                f"exists in {simple_string(schema)}.",
-                code=ErrorCode.FIELD_ALREADY_EXISTS,
+                Message.FIELD_ALREADY_EXISTS_REPLACE,
+                schema=simple_string(schema),
                 column=".".join((*path[:-1], new.name)),
             )
         return StructType(tuple(new if f.name == old.name else f for f in struct.fields))
@@ -189,9 +186,9 @@ def _placed(struct: StructType, field: StructField, place: ColumnPosition) -> St
             before = struct.find_ignoring_case(name)
             if before is None:
                 raise InvalidRequestError(
-                    f"No such struct field `{name}` in {', '.join(struct.names)}: {field.name} "
-                    "cannot be placed behind it.",
-                    code=ErrorCode.FIELD_NOT_FOUND,
+                    Message.FIELD_NOT_FOUND_PLACED,
+                    names=", ".join(struct.names),
+                    field_name=field.name,
                     field=name,
                 )
             at = struct.names.index(before.name) + 1
@@ -259,10 +256,7 @@ def _not_found(level: DataType, path: FieldPath, reached: FieldPath) -> InvalidR
         return _no_struct(path, level, reached=reached)
     names = level.names if isinstance(level, StructType) else ()
     return InvalidRequestError(
-        f"A column or field with name `{'.'.join(path)}` cannot be resolved. There are: "
-        f"{', '.join(names)}.",
-        code=ErrorCode.UNRESOLVED_COLUMN,
-        column=".".join(path),
+        Message.UNRESOLVED_COLUMN_FOUND, names=", ".join(names), column=".".join(path)
     )
 
 
@@ -274,8 +268,10 @@ def _no_struct(
     hint = inside.get(type(found), "")
     shown = {ArrayType: f"{parent}.element", MapType: f"{parent}.value"}.get(type(found), "")
     return InvalidRequestError(
-        f"Field name `{'.'.join(path)}` is invalid: `{parent}` is not a struct but "
-        f"{simple_string(found)}.{hint}{shown}",
-        code=ErrorCode.INVALID_FIELD_NAME,
+        Message.INVALID_FIELD_NAME,
+        parent=parent,
+        found=simple_string(found),
+        hint=hint,
+        shown=shown,
         field=".".join(path),
     )

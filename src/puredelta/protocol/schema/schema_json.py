@@ -12,7 +12,7 @@ from typing import Any
 
 from typing_extensions import assert_never
 
-from puredelta.errors import CorruptTableError, ErrorCode, UnsupportedError
+from puredelta.errors import CorruptTableError, Message, UnsupportedError
 from puredelta.protocol.schema.spatial import SpatialName
 from puredelta.protocol.schema.types import (
     PRIMITIVE_KINDS,
@@ -221,16 +221,9 @@ def _flag(value: Any) -> bool:
 
 def _broken(problem: str, value: object) -> CorruptTableError:
     shown = value if isinstance(value, str) else json.dumps(value)
-    return CorruptTableError(
-        f"The schema in the table's metadata cannot be read: {problem}: {shown[:200]}",
-        code=ErrorCode.LOG_CORRUPTED,
-    )
+    return CorruptTableError(Message.LOG_CORRUPTED_SCHEMA, problem=problem, shown=shown[:200])
 
 
 def _user_defined(value: Mapping[str, Any]) -> UnsupportedError:
     name = value.get("pyClass") or value.get("class")
-    return UnsupportedError(
-        f"The schema holds the user-defined type {name!r}, which this library does not read",
-        code=ErrorCode.UNSUPPORTED_DATA_TYPES,
-        type=name,
-    )
+    return UnsupportedError(Message.UNSUPPORTED_DATA_TYPES_USER_DEFINED, type=name)

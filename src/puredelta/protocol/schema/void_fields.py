@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.protocol.schema.traversal import all_fields, fields_by_path
 from puredelta.protocol.schema.types import (
     VOID,
@@ -59,22 +59,14 @@ def require_stored_fields(schema: StructType) -> None:
         kind = field.type
         if isinstance(kind, ArrayType | MapType) and _holds_void(kind):
             raise InvalidRequestError(
-                f"Found nested NullType in column {path} which is of {_COMPLEX[type(kind)]}. "
-                "Delta doesn't support writing NullType in complex types. Cast it to another "
-                "type.",
-                code=ErrorCode.COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE,
+                Message.COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE,
+                complex=_COMPLEX[type(kind)],
                 column=path,
             )
     for path, field in fields_by_path(schema):
         kind = field.type
         if isinstance(kind, StructType) and kind.fields and not any(stored_fields(kind)):
-            raise InvalidRequestError(
-                "The Delta table is not writable because parts of the schema are not supported. "
-                f"Reason: The column {path} is a struct where all fields have VOID type. Cast "
-                "one of them to another type.",
-                code=ErrorCode.STRUCT_ALL_VOID_FIELDS,
-                column=path,
-            )
+            raise InvalidRequestError(Message.STRUCT_ALL_VOID_FIELDS, column=path)
 
 
 def _holds_void(kind: ArrayType | MapType) -> bool:

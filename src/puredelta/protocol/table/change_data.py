@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from enum import Enum
 
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.protocol.actions.actions import Add, AddChangeFile, CommitInfo
 from puredelta.protocol.actions.log_paths import CHANGE_DATA_DIRECTORY
 from puredelta.protocol.actions.paths import decode_path, encode_path, is_absolute_path
@@ -80,17 +80,9 @@ def require_no_change_columns(columns: Collection[str], *, was_enabled: bool) ->
         return
     if was_enabled:
         raise InvalidRequestError(
-            f"The write contains the columns {taken}, whose names the change data feed needs for "
-            "itself. Rename or drop them, or set delta.enableChangeDataFeed to false first.",
-            code=ErrorCode.RESERVED_CDC_COLUMNS_ON_WRITE,
-            columns=taken,
+            Message.RESERVED_CDC_COLUMNS_ON_WRITE_CHANGE_COLUMNS, columns=taken
         )
-    raise InvalidRequestError(
-        "The change data feed cannot be enabled: the table has the columns "
-        f"{taken}, whose names the feed needs for itself. Rename or drop them.",
-        code=ErrorCode.TABLE_ALREADY_CONTAINS_CDC_COLUMNS,
-        columns=taken,
-    )
+    raise InvalidRequestError(Message.TABLE_ALREADY_CONTAINS_CDC_COLUMNS, columns=taken)
 
 
 def change_file_path(data_path: str) -> str:

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from puredelta.errors import CorruptTableError, ErrorCode, InvalidRequestError
+from puredelta.errors import CorruptTableError, InvalidRequestError, Message
 from puredelta.protocol.actions.actions import Add, DomainMetadata
 from puredelta.protocol.features.column_mapping import physical_name
 from puredelta.protocol.schema.schema_json import parse_json, simple_string
@@ -57,9 +57,10 @@ def clustering_columns(
         return tuple(_logical_path(config, tuple(path)) for path in paths)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CorruptTableError(
-            f"The domain {CLUSTERING_DOMAIN} holds {domain.configuration!r}, which names no "
-            f"columns of the table: {error}.",
-            code=ErrorCode.LOG_CORRUPTED,
+            Message.LOG_CORRUPTED_CLUSTERING_COLUMNS,
+            clustering_domain=CLUSTERING_DOMAIN,
+            configuration=domain.configuration,
+            error=error,
         ) from error
 
 
@@ -91,9 +92,9 @@ def resolve_clustering_columns(
     """
     if len(columns) > COLUMNS_MAX:
         raise InvalidRequestError(
-            f"CLUSTER BY supports up to {COLUMNS_MAX} clustering columns, but the table has "
-            f"{len(columns)} clustering columns. Please remove the extra clustering columns.",
-            code=ErrorCode.CLUSTER_BY_INVALID_NUM_COLUMNS,
+            Message.CLUSTER_BY_INVALID_NUM_COLUMNS,
+            columns_max=COLUMNS_MAX,
+            columns_count=len(columns),
             columns=tuple(map(".".join, columns)),
         )
     found = [_find(config.schema, path) for path in columns]
@@ -107,9 +108,8 @@ def _find(schema: StructType, wanted: ColumnPath) -> tuple[ColumnPath, DataType]
     fields = find_fields(schema, wanted, ignores_case=True)
     if not fields:
         raise InvalidRequestError(
-            f"Couldn't find column {'.'.join(wanted)} in: {simple_string(schema)}. A table is "
-            "clustered by columns and by fields of structs.",
-            code=ErrorCode.COLUMN_NOT_FOUND_IN_SCHEMA,
+            Message.COLUMN_NOT_FOUND_IN_SCHEMA_CLUSTERING,
+            schema=simple_string(schema),
             column=".".join(wanted),
         )
     return tuple(field.name for field in fields), fields[-1].type
@@ -119,10 +119,7 @@ def _require_distinct(paths: Sequence[ColumnPath]) -> None:
     twice = sorted(".".join(path) for path, count in Counter(paths).items() if count > 1)
     if twice:
         raise InvalidRequestError(
-            f"Found duplicate column(s): {', '.join(twice)}. The duplicate was found in "
-            "CLUSTER BY.",
-            code=ErrorCode.DUPLICATE_COLUMNS_FOUND,
-            columns=tuple(twice),
+            Message.DUPLICATE_COLUMNS_FOUND_CLUSTERING, twice=", ".join(twice), columns=tuple(twice)
         )
 
 
@@ -131,10 +128,7 @@ def _require_skippable(found: Sequence[tuple[ColumnPath, DataType]]) -> None:
     if wrong:
         listed = ", ".join(f"{name} : {kind.upper()}" for name, kind in wrong.items())
         raise InvalidRequestError(
-            f"CLUSTER BY is not supported because the following column(s): {listed} don't "
-            "support data skipping.",
-            code=ErrorCode.CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED,
-            columns=tuple(wrong),
+            Message.CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED, listed=listed, columns=tuple(wrong)
         )
 
 
@@ -149,11 +143,9 @@ def _require_statistics(config: TableConfig, paths: Sequence[ColumnPath]) -> Non
     missing = [".".join(path) for path in paths if path not in indexed]
     if missing:
         raise InvalidRequestError(
-            "Clustering requires clustering columns to have stats. Couldn't find clustering "
-            f"column(s) '{', '.join(missing)}' in stats schema: "
-            f"{', '.join('.'.join(path) for path in indexed)}. Name them in "
-            "delta.dataSkippingStatsColumns, or raise delta.dataSkippingNumIndexedCols.",
-            code=ErrorCode.CLUSTERING_COLUMN_MISSING_STATS,
+            Message.CLUSTERING_COLUMN_MISSING_STATS,
+            missing=", ".join(missing),
+            indexed=", ".join(".".join(path) for path in indexed),
             columns=tuple(missing),
         )
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from puredelta.errors import CorruptTableError, ErrorCode
+from puredelta.errors import CorruptTableError, Message
 from puredelta.protocol.table.table_config import TableConfig
 
 ROW_TRACKING = "rowTracking"
@@ -51,10 +51,5 @@ def tracked_columns(config: TableConfig) -> RowTrackingColumns | None:
     version = config.metadata.configuration.get(ROW_COMMIT_VERSION_COLUMN)
     if not row_id or not version:
         missing = ROW_COMMIT_VERSION_COLUMN if row_id else ROW_ID_COLUMN
-        raise CorruptTableError(
-            f"The table tracks rows (delta.enableRowTracking) but its property {missing} is "
-            "missing, so it is unknown which column of a data file holds the ids.",
-            code=ErrorCode.LOG_CORRUPTED,
-            property=missing,
-        )
+        raise CorruptTableError(Message.LOG_CORRUPTED_ROW_TRACKING_COLUMNS, property=missing)
     return RowTrackingColumns(row_id=row_id, row_commit_version=version)

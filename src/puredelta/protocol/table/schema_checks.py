@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.schema.schema_json import simple_string
 from puredelta.protocol.schema.traversal import fields_by_path
@@ -38,10 +38,7 @@ def require_no_duplicates(schema: StructType) -> None:
     twice = sorted(path for path, count in counts.items() if count > 1)
     if twice:
         raise InvalidRequestError(
-            f"Found duplicate column(s) in the schema: {', '.join(twice)}. Names may not "
-            "differ in upper and lower case only; rename or drop the others.",
-            code=ErrorCode.DUPLICATE_COLUMNS_FOUND,
-            columns=tuple(twice),
+            Message.DUPLICATE_COLUMNS_FOUND_SCHEMA, twice=", ".join(twice), columns=tuple(twice)
         )
 
 
@@ -58,10 +55,9 @@ def require_valid_names(schema: StructType, mode: ColumnMappingMode) -> None:
     )
     if wrong:
         raise InvalidRequestError(
-            f"Found invalid character(s) among {INVALID_CHARACTERS!r} in the column names of "
-            f"your schema. Invalid column names: {', '.join(map(repr, wrong))}. Use other "
-            "characters, or enable column mapping ('delta.columnMapping.mode' = 'name').",
-            code=ErrorCode.INVALID_CHARACTERS_IN_COLUMN_NAMES,
+            Message.INVALID_CHARACTERS_IN_COLUMN_NAMES,
+            invalid_characters=INVALID_CHARACTERS,
+            names=", ".join(map(repr, wrong)),
             columns=tuple(wrong),
         )
 
@@ -79,16 +75,12 @@ def resolve_partition_columns(schema: StructType, names: Sequence[str]) -> tuple
     resolved = tuple(f.name for f in fields)
     if len(set(resolved)) < len(resolved):
         raise InvalidRequestError(
-            f"Found duplicate column(s) in the partition columns: {', '.join(names)}.",
-            code=ErrorCode.DUPLICATE_COLUMNS_FOUND,
+            Message.DUPLICATE_COLUMNS_FOUND_PARTITIONING,
+            names=", ".join(names),
             columns=tuple(names),
         )
     if resolved and len(resolved) == len(schema.fields):
-        raise InvalidRequestError(
-            f"Cannot use all columns for partition columns ({', '.join(resolved)}): a table "
-            "needs at least one more.",
-            code=ErrorCode.ALL_COLUMNS_PARTITIONED,
-        )
+        raise InvalidRequestError(Message.ALL_COLUMNS_PARTITIONED, resolved=", ".join(resolved))
     for field in fields:
         require_partition_type(field)
     return resolved
@@ -98,9 +90,7 @@ def _find(schema: StructType, name: str) -> StructField:
     field = schema.find(name) or schema.find_ignoring_case(name)
     if field is None:
         raise InvalidRequestError(
-            f"Partition column {name!r} not found in schema: {', '.join(schema.names)}.",
-            code=ErrorCode.PARTITION_COLUMN_NOT_FOUND,
-            column=name,
+            Message.PARTITION_COLUMN_NOT_FOUND, names=", ".join(schema.names), column=name
         )
     return field
 
@@ -114,8 +104,5 @@ def require_partition_type(field: StructField) -> None:
     if not is_partition_type(field.type):
         name = simple_string(field.type)
         raise InvalidRequestError(
-            f"Using column {field.name} of type {name} as a partition column is not supported.",
-            code=ErrorCode.INVALID_PARTITION_COLUMN_TYPE,
-            column=field.name,
-            type=name,
+            Message.INVALID_PARTITION_COLUMN_TYPE_SCHEMA, column=field.name, type=name
         )

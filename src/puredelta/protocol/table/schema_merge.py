@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.protocol.schema.schema_json import simple_string
 from puredelta.protocol.schema.traversal import as_nullable
 from puredelta.protocol.schema.types import (
@@ -88,8 +88,8 @@ def _merge_fields(current: StructField, update: StructField, choice: _Choice) ->
         merged = _merge_types(current.type, update.type, choice)
     except InvalidRequestError as error:
         raise InvalidRequestError(
-            f"Failed to merge fields '{current.name}' and '{update.name}': {error.message}",
-            code=ErrorCode.FAILED_TO_MERGE_FIELDS,
+            Message.FAILED_TO_MERGE_FIELDS,
+            reason=error.message,
             current=current.name,
             update=update.name,
         ) from error
@@ -128,10 +128,7 @@ def _merge_leaves(current: DataType, update: DataType, choice: _Choice) -> DataT
         raise _incompatible_decimals(current, update)
     names = simple_string(current), simple_string(update)
     raise InvalidRequestError(
-        f"Failed to merge incompatible data types {names[0]} and {names[1]}",
-        code=ErrorCode.MERGE_INCOMPATIBLE_DATATYPE,
-        current=names[0],
-        update=names[1],
+        Message.MERGE_INCOMPATIBLE_DATATYPE, current=names[0], update=names[1]
     )
 
 
@@ -145,6 +142,5 @@ def _incompatible_decimals(current: DecimalType, update: DecimalType) -> Invalid
         if ours != theirs
     ]
     return InvalidRequestError(
-        f"Failed to merge decimal types with incompatible {' & '.join(differing)}",
-        code=ErrorCode.MERGE_INCOMPATIBLE_DECIMAL_TYPE,
+        Message.MERGE_INCOMPATIBLE_DECIMAL_TYPE, differing=" & ".join(differing)
     )

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from puredelta.errors import CorruptTableError, ErrorCode
+from puredelta.errors import CorruptTableError, Message
 from puredelta.protocol.actions.actions import Metadata, Protocol
 from puredelta.protocol.features import protocol_versions
 from puredelta.protocol.features.column_mapping import (
@@ -192,9 +192,7 @@ def _parse_invariant(field: StructField) -> str:
         expression = parse_json(text)["expression"]["expression"]
     except (ValueError, KeyError, TypeError) as error:
         raise CorruptTableError(
-            f"Column {field.name!r} has the invariant {text!r}, which cannot be read.",
-            code=ErrorCode.LOG_CORRUPTED,
-            column=field.name,
+            Message.LOG_CORRUPTED_INVARIANT, text=text, column=field.name
         ) from error
     return str(expression)
 
@@ -204,8 +202,9 @@ def _require_partition_columns(schema: StructType, columns: Sequence[str]) -> No
     if missing or len(set(columns)) < len(columns):
         problem = f"{', '.join(missing)} missing" if missing else "one is listed twice"
         raise CorruptTableError(
-            f"The table is partitioned by ({', '.join(columns)}), but its schema has the "
-            f"columns ({', '.join(schema.names)}): {problem}.",
-            code=ErrorCode.LOG_CORRUPTED,
+            Message.LOG_CORRUPTED_PARTITION_COLUMNS,
+            columns=", ".join(columns),
+            names=", ".join(schema.names),
+            problem=problem,
             partition_columns=tuple(columns),
         )

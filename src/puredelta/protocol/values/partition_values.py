@@ -21,7 +21,7 @@ from typing import Any
 
 from typing_extensions import assert_never
 
-from puredelta.errors import CorruptTableError, ErrorCode, InvalidRequestError
+from puredelta.errors import CorruptTableError, InvalidRequestError, Message
 from puredelta.protocol.schema.schema_json import simple_string
 from puredelta.protocol.schema.types import (
     ArrayType,
@@ -63,10 +63,7 @@ def parse_partition_value(text: str | None, data_type: DataType, time_zone: tzin
     except (ValueError, InvalidOperation) as error:
         name = simple_string(data_type)
         raise CorruptTableError(
-            f"Failed to cast partition value `{text}` to {name}.",
-            code=ErrorCode.FAILED_CAST_PARTITION_VALUE,
-            value=text,
-            type=name,
+            Message.FAILED_CAST_PARTITION_VALUE_LOG, value=text, type=name
         ) from error
 
 
@@ -114,8 +111,7 @@ def encode_partition_value(value: Any, data_type: DataType) -> str | None:
             return _ENCODERS[name](value) or None
         case PrimitiveType() | ArrayType() | MapType() | StructType():
             raise InvalidRequestError(
-                f"A column of type {simple_string(data_type)} cannot partition a table.",
-                code=ErrorCode.INVALID_PARTITION_COLUMN_TYPE,
+                Message.INVALID_PARTITION_COLUMN_TYPE_NESTED, data_type=simple_string(data_type)
             )
         case _:
             assert_never(data_type)
@@ -308,9 +304,7 @@ def _encode_binary(value: bytes) -> str:
         return bytes(value).decode("utf-8")
     except UnicodeDecodeError as error:
         raise InvalidRequestError(
-            f"The binary partition value {bytes(value).hex()} (hex) is no UTF-8 and cannot "
-            "be written into the log.",
-            code=ErrorCode.INVALID_PARTITION_COLUMN_TYPE,
+            Message.INVALID_PARTITION_COLUMN_TYPE_BINARY, value=bytes(value).hex()
         ) from error
 
 
