@@ -178,7 +178,6 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
     ),
     "code that is shipped to executors": frozenset(
         {
-            "worker/bounded_batches.py",
             "worker/data_files/rewrite_file.py",
             "worker/lookup/key_lookup.py",
             "worker/scan/scan_rows.py",

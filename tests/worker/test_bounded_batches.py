@@ -50,3 +50,13 @@ def test_beside_a_dictionary_of_arrow_batches_have_few_rows(tmp_path: Path) -> N
     sizes = [batch.num_rows for batch in OpenFile(str(tmp_path / "a.parquet")).read(131_072)]
     assert sum(sizes) == ROWS
     assert max(sizes) <= 8_192
+
+
+def test_maps_of_long_texts_are_divided_too(tmp_path: Path) -> None:
+    rows = 8_000
+    keys, values = LONG.take(pa.array([n % 10 for n in range(rows)])), pa.array(range(rows))
+    maps = pa.MapArray.from_arrays(pa.array(range(rows + 1), pa.int32()), keys, values)
+    pq.write_table(pa.table({"m": maps}), tmp_path / "a.parquet")
+    batches = list(OpenFile(str(tmp_path / "a.parquet")).read(131_072))
+    assert max(batch.nbytes for batch in batches) <= LIMITS.read_bytes + (1 << 20)
+    assert pa.Table.from_batches(batches)["m"].to_pylist() == maps.to_pylist()

@@ -132,6 +132,17 @@ def _bytes_of(column: pa.Array) -> int:
         return int(pc.sum(lengths.cast(pa.int64()).take(column.indices)).as_py() or 0)
     if pa.types.is_struct(kind):
         return sum(map(_bytes_of, column.flatten()))
-    if pa.types.is_map(kind) or pa.types.is_list(kind):
+    if pa.types.is_map(kind):
+        return _bytes_of(entries_of(column))
+    if pa.types.is_list(kind):
         return _bytes_of(column.flatten())
     return 0
+
+
+def entries_of(
+    column: pa.Array | pa.ChunkedArray, *, names: tuple[str, str] = ("key", "value")
+) -> pa.Array | pa.ChunkedArray:
+    """Return the entries of maps, which Arrow flattens for lists alone, as structs."""
+    fields = (column.type.key_field, column.type.item_field)
+    entries = [field.with_name(name) for field, name in zip(fields, names, strict=True)]
+    return pc.list_flatten(column.cast(pa.list_(pa.struct(entries))))

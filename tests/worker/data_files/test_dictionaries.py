@@ -12,14 +12,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from puredelta.worker.data_files.write_file import (
-    kept_dictionaries,
-    saving_dictionaries,
-    worthwhile_dictionaries,
-)
+from puredelta.worker.data_files.write_file import new_encodings, saving_dictionaries
 
 ROWS = 30_000
 TEXTS = pa.array([f"{n:020x}" for n in range(ROWS)])
+
+
+def new_dictionaries(rows: pa.Table) -> list[str]:
+    """Return the columns of a new file that get a dictionary by its first rows."""
+    return new_encodings(rows)["use_dictionary"] or []
 
 
 def column(kind: pa.DataType, kinds: int) -> pa.Array:
@@ -59,14 +60,13 @@ def test_what_differs_from_row_to_row_gets_none(
 ) -> None:
     table = pa.table({"a": column(kind, kinds)})
     expected = ["a"] if saves else []
-    assert worthwhile_dictionaries(table, kept=[]) == expected
+    assert new_dictionaries(table) == expected
     pq.write_table(table, tmp_path / "a.parquet", store_decimal_as_integer=True)
     footer = pq.read_metadata(tmp_path / "a.parquet")
-    assert kept_dictionaries(footer) == ["a"]
     assert saving_dictionaries(footer, table) == expected
 
 
-def test_what_was_given_up_or_never_made_is_not_kept(tmp_path: Path) -> None:
+def test_what_was_given_up_or_never_made_saves_nothing(tmp_path: Path) -> None:
     texts = column(pa.string(), ROWS)
     table = pa.table({"full": texts, "none": texts, "ok": ["a"] * ROWS})
     pq.write_table(
@@ -77,7 +77,6 @@ def test_what_was_given_up_or_never_made_is_not_kept(tmp_path: Path) -> None:
         version="1.0",  # as parquet-mr names encodings
     )
     footer = pq.read_metadata(tmp_path / "a.parquet")
-    assert kept_dictionaries(footer) == ["ok"]
     assert saving_dictionaries(footer, table) == ["ok"]
 
 
@@ -86,7 +85,7 @@ def test_nulls_take_no_room(present: int, tmp_path: Path) -> None:
     """A tenth of the values, all different, are as bad a dictionary as all of them."""
     values = [n if n < present else None for n in range(ROWS)]
     table = pa.table({"a": pa.array(values, pa.int64())})
-    assert worthwhile_dictionaries(table, kept=["a"]) == []
+    assert new_dictionaries(table) == []
     pq.write_table(table, tmp_path / "a.parquet")
     assert saving_dictionaries(pq.read_metadata(tmp_path / "a.parquet"), table) == []
 
@@ -95,7 +94,7 @@ def test_nulls_take_no_room(present: int, tmp_path: Path) -> None:
 def test_small_numbers_take_four_bytes_in_a_file(kind: pa.DataType, tmp_path: Path) -> None:
     table = pa.table({"a": column(kind, 100)})
     pq.write_table(table, tmp_path / "a.parquet")
-    assert worthwhile_dictionaries(table, kept=[]) == ["a"]
+    assert new_dictionaries(table) == ["a"]
     assert saving_dictionaries(pq.read_metadata(tmp_path / "a.parquet"), table) == ["a"]
 
 
@@ -107,24 +106,22 @@ def test_without_statistics_every_value_counts(tmp_path: Path) -> None:
 
 def test_only_the_first_rows_are_looked_at() -> None:
     numbers = [*([7] * 20_000), *range(20_000)]
-    assert worthwhile_dictionaries(pa.table({"a": numbers}), kept=[]) == ["a"]
-    assert worthwhile_dictionaries(pa.table({"a": numbers[::-1]}), kept=[]) == []
+    assert new_dictionaries(pa.table({"a": numbers})) == ["a"]
+    assert new_dictionaries(pa.table({"a": numbers[::-1]})) == []
 
 
-def test_columns_within_columns_and_flags_stay_as_they_were(tmp_path: Path) -> None:
+def test_columns_within_columns_are_measured_and_flags_are_not() -> None:
     values: dict[str, Any] = {
-        "s": [{"x": n} for n in range(100)],
-        "l": [[n] for n in range(100)],
+        "s": [{"x": n, "y": n % 3} for n in range(100)],
+        "l": [[n, n] for n in range(100)],
+        "m": pa.array([[(f"{n}", "one")] for n in range(100)], pa.map_(pa.string(), pa.string())),
         "flag": [True] * 100,
+        "none": pa.nulls(100),
         "key": range(100),
     }
     table = pa.table(values)
-    pq.write_table(table, tmp_path / "a.parquet")
-    kept = kept_dictionaries(pq.read_metadata(tmp_path / "a.parquet"))
-    assert kept == ["s.x", "l.list.element", "key"]
-    assert worthwhile_dictionaries(table, kept=kept) == ["s.x", "l.list.element"]
-    assert worthwhile_dictionaries(table, kept=[]) == []
+    assert new_dictionaries(table) == ["s.y", "l.list.element", "m.key_value.value"]
 
 
 def test_of_no_row_nothing_is_chosen() -> None:
-    assert worthwhile_dictionaries(pa.table({"a": pa.array([], pa.int64())}), kept=["a"]) == []
+    assert new_dictionaries(pa.table({"a": pa.array([], pa.int64())})) == []

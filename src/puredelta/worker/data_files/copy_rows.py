@@ -20,6 +20,7 @@ import pyarrow as pa
 from puredelta.worker.data_files.write_file import (
     FILE_ANSWERS,
     OUT_OF_REACH,
+    CopiedGroups,
     FileAnswer,
     MaskedBatch,
     coalesced,
@@ -96,12 +97,14 @@ def copy_source_rows(order: CopyOrder) -> list[FileAnswer]:
     nothing is left; a full disk is raised.
     """
     schema = pa.schema([(written, kind) for _, written, kind in order.columns])
+    copied = CopiedGroups()
     batches = itertools.chain.from_iterable(
-        _batches(source, order, schema) for source in order.sources
+        _batches(source, order, schema, copied) for source in order.sources
     )
     if not order.num_partition_columns:
         rows = coalesced(map(MaskedBatch, batches), limits=order.limits)
-        return [_written(order, "", row_groups(rows, limits=order.limits), schema)]
+        tables = row_groups(rows, limits=order.limits)
+        return [_written(order, "", tables, schema, copied)]
     answers: list[FileAnswer] = []
     try:
         every = _at_once(batches, schema, bytes_max=order.limits.partitioned_bytes)
@@ -116,7 +119,11 @@ def copy_source_rows(order: CopyOrder) -> list[FileAnswer]:
 
 
 def _written(
-    order: CopyOrder, directory: str, tables: Iterable[pa.Table], schema: pa.Schema
+    order: CopyOrder,
+    directory: str,
+    tables: Iterable[pa.Table],
+    schema: pa.Schema,
+    copied: CopiedGroups | None = None,
 ) -> FileAnswer:
     """Write one file, below the directory of the order."""
     at = replace(order, directory=joined(order.directory, directory))
@@ -124,7 +131,9 @@ def _written(
         make_directory(at.directory)
     except OUT_OF_REACH as failure:
         return refused(order.ordinal, failure)
-    answer = write_file(at, tables, schema=schema, codec=order.codec, options=_writer_options)
+    answer = write_file(
+        at, tables, schema=schema, codec=order.codec, options=_writer_options, copied=copied
+    )
     if answer.name is None:
         return answer
     return replace(answer, name=posixpath.join(directory, answer.name))
@@ -192,11 +201,14 @@ def _directory(column: str, value: str | None) -> str:
     return f"{column}={HIVE_NULL if value is None else value}"
 
 
-def _batches(source: RowGroups, order: CopyOrder, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _batches(
+    source: RowGroups, order: CopyOrder, schema: pa.Schema, copied: CopiedGroups
+) -> Iterator[pa.RecordBatch]:
     stored = list(dict.fromkeys(name for name, _, _ in order.columns))
     first_row = source.first_row
     file = opened(source.path, describes=True)
     _require_alike(file, order)
+    copied.add(file.metadata, source.groups)
     batches = read_batches(file, source.groups, columns=stored, batch_rows=order.limits.read_rows)
     for batch in batches:
         marked = dropped_rows(source.words, source.bits, first_row, batch.num_rows)

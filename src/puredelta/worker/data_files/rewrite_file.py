@@ -20,16 +20,17 @@ import pyarrow.compute as pc
 
 from puredelta.worker.data_files.write_file import (
     FILE_ANSWERS,
+    CopiedGroups,
     FileAnswer,
     MaskedBatch,
     coalesced,
     copied_encodings,
-    kept_dictionaries,
     known_options,
     new_encodings,
     refused,
     row_groups,
     write_file,
+    written_leaves,
 )
 from puredelta.worker.files import DataPath, label
 from puredelta.worker.range_file import fetched_ahead
@@ -124,7 +125,7 @@ class _File:
     task: RewriteTask
     source: OpenFile
 
-    def form(self) -> tuple[bytes, dict[str, str]]:
+    def form(self) -> tuple[bytes, list[str]]:
         """Return what files must share to become one."""
         return self.source.schema_arrow.serialize().to_pybytes(), column_codecs(self.source)
 
@@ -144,7 +145,10 @@ def _rewritten(files: Sequence[_File], limits: Limits) -> FileAnswer:
         every = itertools.chain.from_iterable(_groups(file, limits) for file in files)
         batches = coalesced(itertools.chain.from_iterable(every), limits=limits)
         tables = row_groups(batches, limits=limits)
-    answer = _written(first, tables, grows=len(files) > 1)
+    copied = CopiedGroups()
+    for file in files:
+        copied.add(file.source.metadata, range(file.source.num_row_groups))
+    answer = _written(first, tables, copied, files=len(files))
     return replace(
         answer,
         physical_rows=sum(file.num_rows for file in files),
@@ -152,15 +156,18 @@ def _rewritten(files: Sequence[_File], limits: Limits) -> FileAnswer:
     )
 
 
-def _written(first: _File, tables: Iterable[pa.Table], *, grows: bool) -> FileAnswer:
+def _written(
+    first: _File, tables: Iterable[pa.Table], copied: CopiedGroups, *, files: int
+) -> FileAnswer:
     return write_file(
         first.task,
         tables,
         schema=hidden_schema(target_schema(first.source), first.task),
         codec=first.task.codec or _codec(first.source),
         options=functools.partial(
-            _writer_options, first.source, grows=grows, keeps_codecs=first.task.codec is None
+            _writer_options, first.source, files=files, keeps_codecs=first.task.codec is None
         ),
+        copied=copied,
     )
 
 
@@ -192,7 +199,10 @@ def _rewritten_at_once(
     tasks: Sequence[RewriteTask], first: _File, merged: MergedParquet, limits: Limits
 ) -> FileAnswer:
     batches = coalesced(_masked(tasks, merged, limits), limits=limits)
-    answer = _written(first, row_groups(batches, limits=limits), grows=True)
+    copied = CopiedGroups()
+    copied.add(first.source.metadata, [0] * len(tasks))  # the first speaks for all
+    tables = row_groups(batches, limits=limits)
+    answer = _written(first, tables, copied, files=len(tasks))
     others = tuple(task.ordinal for task in tasks[1:])
     return replace(answer, physical_rows=merged.num_rows, others=others)
 
@@ -297,19 +307,20 @@ def _as_instant(kind: pa.DataType) -> pa.DataType:
 
 
 def _writer_options(
-    source: OpenFile, rows: pa.Table, *, grows: bool, keeps_codecs: bool
+    source: OpenFile, rows: pa.Table, *, files: int, keeps_codecs: bool
 ) -> dict[str, Any]:
     """Choose what the old file chose: encodings that were worth it, page index, decimals.
 
-    ``grows``: the new file has rows of other files, too; ``keeps_codecs``: of every column.
+    ``files``: the number of files whose rows the new one has; ``keeps_codecs``: of every column.
     """
-    if grows:
-        encodings = new_encodings(rows, kept=kept_dictionaries(source.metadata))
+    if files > 1:
+        encodings = new_encodings(rows, like=source.metadata, files=files)
     else:
         encodings = copied_encodings(source.metadata, rows)
     codecs = column_codecs(source)
-    if keeps_codecs and len(set(codecs.values())) > 1:
-        encodings["compression"] = codecs
+    if keeps_codecs and len(set(codecs)) > 1:
+        paths = (path for path, _ in written_leaves(rows))
+        encodings["compression"] = dict(zip(paths, codecs, strict=False))
     return {
         **encodings,
         "store_schema": b"ARROW:schema" in (source.metadata.metadata or {}),
@@ -320,16 +331,16 @@ def _writer_options(
     }
 
 
-def column_codecs(source: OpenFile) -> dict[str, str]:
+def column_codecs(source: OpenFile) -> list[str]:
     """Return the codec of each leaf column, by Arrow's name; nothing of a file without rows."""
     if source.num_row_groups == 0:
-        return {}
+        return []
     group = source.metadata.row_group(0)
-    chunks = [group.column(n) for n in range(group.num_columns)]
-    return {chunk.path_in_schema: _CODECS.get(chunk.compression, "snappy") for chunk in chunks}
+    chunks = (group.column(n) for n in range(group.num_columns))
+    return [_CODECS.get(chunk.compression, "snappy") for chunk in chunks]
 
 
 def _codec(source: OpenFile) -> str:
     """Return the codec that names a file: of most of its columns."""
-    counted = Counter(column_codecs(source).values())
+    counted = Counter(column_codecs(source))
     return counted.most_common(1)[0][0] if counted else "none"

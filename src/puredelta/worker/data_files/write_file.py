@@ -25,13 +25,14 @@ import io
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from puredelta.worker.bounded_batches import entries_of
 from puredelta.worker.files import DataPath, NewFile, joined
 from puredelta.worker.read_rows import Mask, OnlySparkError
 from puredelta.worker.scan.file_columns import parquet_schema, plain_schema
@@ -93,11 +94,13 @@ def write_file(
     schema: pa.Schema,
     codec: str,
     options: Callable[[pa.Table], Mapping[str, Any]],
+    copied: CopiedGroups | None = None,
 ) -> FileAnswer:
     """Write a row group per table, no file if there is none.
 
     ``codec`` goes by Arrow's name, ``none`` for no compression; ``options`` are others of Arrow's
     writer for the first table, asked for once there is one: ``compression`` wins over ``codec``.
+    ``copied`` are the row groups that the rows come from.
     Storage that this worker cannot see, and rows that it cannot read, are answered as a refusal; a
     full disk is raised. Nothing is left then.
     """
@@ -111,6 +114,7 @@ def write_file(
             schema,
             lambda rows: {"compression": codec, **options(rows)},
             target,
+            copied=copied,
         )
     except (*OUT_OF_REACH, OnlySparkError) as failure:
         target.discard()
@@ -127,6 +131,8 @@ def _written(
     schema: pa.Schema,
     options: Callable[[pa.Table], Mapping[str, Any]],
     target: NewFile,
+    *,
+    copied: CopiedGroups | None,
 ) -> FileAnswer:
     footers: list[pq.FileMetaData] = []
     nan_columns: set[tuple[str, ...]] = set()
@@ -150,6 +156,8 @@ def _written(
             writer.close()
     if writer is None:
         return FileAnswer(ordinal=ordinal)
+    if copied is not None:
+        copied.check(footers[0])
     size_bytes, modified_ms = target.finish()
     return FileAnswer(
         ordinal=ordinal,
@@ -182,6 +190,43 @@ def row_groups(batches: Iterable[pa.RecordBatch], *, limits: Limits = LIMITS) ->
             parts, size_bytes = [], 0
     if parts:
         yield pa.Table.from_batches(parts)
+
+
+@dataclass(slots=True)
+class CopiedGroups:
+    """Row groups that are copied to a new file, as their footers describe them."""
+
+    number: int = 0
+    stored_bytes: int = 0
+
+    def add(self, footer: pq.FileMetaData, groups: Iterable[int]) -> None:
+        """Add some row groups of a file. The footer has to be sound."""
+        for group in groups:
+            self.number += 1
+            self.stored_bytes += sum(c.total_compressed_size for c in _chunks(footer, group))
+
+    def check(self, footer: pq.FileMetaData) -> None:
+        """Check the footer of the new file.
+
+        Raises:
+            OnlySparkError: it has more row groups, and repeats dictionaries in them, so that it
+                is much larger. Spark closes row groups by the bytes of their indices.
+        """
+        number = footer.num_row_groups
+        if number <= self.number:
+            return
+        chunks = (chunk for group in range(number) for chunk in _chunks(footer, group))
+        dictionary_bytes = sum(
+            chunk.data_page_offset - chunk.dictionary_page_offset
+            for chunk in chunks
+            if chunk.has_dictionary_page
+        )
+        repeated = dictionary_bytes * (number - self.number) / number
+        if repeated > self.stored_bytes * _REPEATED_SHARE_MAX:
+            raise OnlySparkError(
+                f"{number} row groups repeat dictionaries of {self.number}: {repeated:.0f} bytes"
+                f" in addition to {self.stored_bytes}"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,27 +314,58 @@ _KNOWN_SHARE_MAX = 5 / 4
 """How much of its plain values a column with a useless dictionary takes at the most."""
 _GROWTH = 4
 """How much larger than in the first rows a dictionary may be in a row group."""
+_REPEATED_SHARE_MAX = 1 / 4
+"""How much larger repeated dictionaries may make a copy."""
 _GROUPS_MAX = 16
 """Row groups whose column chunks are looked at: the others are taken to be like them."""
 _DICTIONARY_BYTES = 1 << 20
 """The size from which on parquet-cpp gives a dictionary up, unless it is told another."""
-_ENCODINGS = ("DELTA_BINARY_PACKED", "DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY")
+_DELTAS = ("DELTA_BINARY_PACKED", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY")
 _SPLIT = "BYTE_STREAM_SPLIT"
 _DICTIONARIES = frozenset({"PLAIN_DICTIONARY", "RLE_DICTIONARY"})
 _VALUE_BYTES = {"INT32": 4, "FLOAT": 4, "INT64": 8, "DOUBLE": 8, "INT96": 12}
-_SPLIT_TYPES = frozenset({"FLOAT", "DOUBLE"})
-"""Arrow 17 splits the bytes of these; of whole numbers newer ones do."""
+_LONG_BYTES = 8
 _INT32_DIGITS, _INT64_DIGITS = 9, 18
 """Up to how many digits a decimal is stored as an integer."""
+_TEXT_KINDS = (
+    pa.types.is_string,
+    pa.types.is_binary,
+    pa.types.is_large_string,
+    pa.types.is_large_binary,
+)
+
+_Leaf: TypeAlias = tuple[str, pa.ChunkedArray]
+"""The path that Arrow's writer gives a leaf column, and its values."""
 
 
-def kept_dictionaries(footer: pq.FileMetaData) -> list[str]:
-    """Return the columns whose dictionaries a file's writer kept to the end.
+def written_leaves(rows: pa.Table) -> Iterator[_Leaf]:
+    """Yield the leaf columns of rows under the paths by which Arrow's writer takes its options.
 
-    What grew too large was given up, and the pages after it are PLAIN; trying again would only
-    cost time. The first row group speaks for all.
+    Other writers give other names to what is inside lists and maps; the order is the same.
+
+    >>> rows = pa.table({"a": [[1]], "b": [{"c": 2}]})
+    >>> [path for path, _ in written_leaves(rows)]
+    ['a.list.element', 'b.c']
     """
-    return [chunk.path_in_schema for chunk in _chunks(footer, 0) if _is_kept(set(chunk.encodings))]
+    for name, column in zip(rows.column_names, rows.columns, strict=True):
+        yield from _leaves_of(name, column)
+
+
+def _leaves_of(path: str, column: pa.ChunkedArray) -> Iterator[_Leaf]:
+    kind = column.type
+    if isinstance(kind, pa.BaseExtensionType):
+        storage = [chunk.storage for chunk in column.chunks]
+        yield from _leaves_of(path, pa.chunked_array(storage, kind.storage_type))
+    elif pa.types.is_struct(kind):
+        for field, values in zip(kind, column.flatten(), strict=True):
+            yield from _leaves_of(f"{path}.{field.name}", values)
+    elif pa.types.is_map(kind):
+        pairs = entries_of(column, names=("key", "value"))
+        yield from _leaves_of(f"{path}.key_value", pairs)
+    elif pa.types.is_nested(kind):
+        yield from _leaves_of(f"{path}.list.element", pc.list_flatten(column))
+    else:
+        yield path, column
 
 
 def saving_dictionaries(footer: pq.FileMetaData, rows: pa.Table) -> list[str]:
@@ -314,10 +390,14 @@ def copied_encodings(footer: pq.FileMetaData, rows: pa.Table) -> dict[str, Any]:
         if column.encoding is not None and column not in dictionaries
     }
     largest = max((column.chunk_bytes_max for column in dictionaries), default=0)
+    return _encodings([column.path for column in dictionaries], largest, others)
+
+
+def _encodings(dictionaries: list[str], largest: int, others: Mapping[str, str]) -> dict[str, Any]:
     return {
-        "use_dictionary": [column.path for column in dictionaries] or False,
+        "use_dictionary": dictionaries or False,
         "dictionary_pagesize_limit": max(_DICTIONARY_BYTES, largest),
-        **({"column_encoding": others} if others else {}),
+        **({"column_encoding": dict(others)} if others else {}),
     }
 
 
@@ -326,6 +406,7 @@ class _Column:
     """A leaf column as the footer of a file describes it, in some row groups."""
 
     path: str
+    """In the new file."""
     has_dictionary: bool
     encoding: str | None
     """An encoding without a dictionary that makes values smaller, if it has one."""
@@ -336,6 +417,12 @@ class _Column:
     is_measured: bool
     """Whether the length of its values was measured in some rows."""
     chunk_bytes_max: int
+    num_values: int
+    """Without NULLs."""
+
+    def takes_more_than(self, value_bytes: float) -> bool:
+        """Return whether a value takes more than so many bytes, or whether it has no encoding."""
+        return self.encoding is None or self.stored_bytes > value_bytes * self.num_values
 
     def dictionary_saves(self) -> bool:
         """Return whether it has a dictionary that is worth its time."""
@@ -350,18 +437,21 @@ def _columns(footer: pq.FileMetaData, rows: pa.Table) -> Iterator[_Column]:
     step = -(-footer.num_row_groups // _GROUPS_MAX)
     groups = [_chunks(footer, n) for n in range(0, footer.num_row_groups, step)]
     leaves = pq.ParquetSchema(footer)
-    for n, chunks in enumerate(zip(*groups, strict=True)):
+    written = written_leaves(rows.slice(0, _SAMPLE_ROWS))
+    # The rows may have more columns, at their end.
+    for n, ((path, values), *chunks) in enumerate(zip(written, *groups, strict=False)):
         encodings = {encoding for chunk in chunks for encoding in chunk.encodings}
         num_values = sum(chunk.num_values - _null_count(chunk) for chunk in chunks)
-        value_bytes = _value_bytes(leaves.column(n), rows)
+        value_bytes = _value_bytes(leaves.column(n), values)
         yield _Column(
-            path=chunks[0].path_in_schema,
+            path=path,
             has_dictionary=bool(encodings & _DICTIONARIES),
-            encoding=_encoding(leaves.column(n).physical_type, encodings),
+            encoding=_encoding(values.type, encodings),
             stored_bytes=sum(chunk.total_uncompressed_size for chunk in chunks),
             plain_bytes=None if value_bytes is None else num_values * value_bytes,
             is_measured=leaves.column(n).physical_type == "BYTE_ARRAY",
             chunk_bytes_max=max(chunk.total_uncompressed_size for chunk in chunks),
+            num_values=num_values,
         )
 
 
@@ -370,84 +460,62 @@ def _chunks(footer: pq.FileMetaData, group: int) -> list[pq.ColumnChunkMetaData]
     return [described.column(n) for n in range(footer.num_columns)]
 
 
-def _encoding(physical_type: str, encodings: set[str]) -> str | None:
-    """Return the encoding to repeat; levels are RLE, so that of flags tells where PLAIN is none."""
-    if physical_type == "BOOLEAN":
+def _encoding(kind: pa.DataType, encodings: set[str]) -> str | None:
+    """Return the encoding of old values that new ones of a type can have, too.
+
+    Levels are RLE, so that of flags tells where PLAIN is none.
+    """
+    if pa.types.is_boolean(kind):
         return "RLE" if "RLE" in encodings and "PLAIN" not in encodings else None
     if _SPLIT in encodings:
-        return _SPLIT if physical_type in _SPLIT_TYPES else None
-    return next((one for one in _ENCODINGS if one in encodings), None)
+        return None if _is_text(kind) or pa.types.is_dictionary(kind) else _SPLIT
+    delta = [one for one in _DELTAS if one in encodings]
+    if not delta or pa.types.is_floating(kind) or pa.types.is_dictionary(kind):
+        return None
+    if _is_text(kind):
+        return delta[-1]
+    is_number = not pa.types.is_fixed_size_binary(kind) and _number_bytes(kind) <= _LONG_BYTES
+    return "DELTA_BINARY_PACKED" if is_number else "DELTA_BYTE_ARRAY"
 
 
-def _value_bytes(leaf: Any, rows: pa.Table) -> float | None:
+def _value_bytes(leaf: Any, values: pa.ChunkedArray) -> float | None:
     """Return what one value takes in a file without a dictionary; None where it is not known."""
     if leaf.physical_type == "FIXED_LEN_BYTE_ARRAY":
         return float(leaf.length)
     if leaf.physical_type != "BYTE_ARRAY":
         return _VALUE_BYTES.get(leaf.physical_type)
-    texts = _leaf_values(rows, str(leaf.path).split("."))
-    if texts is None or not len(texts):
-        return None
-    num_values = len(texts) - texts.null_count
-    return texts.nbytes / num_values if num_values else None
+    num_values = len(values) - values.null_count
+    return values.nbytes / num_values if num_values and _is_text(values.type) else None
 
 
-def _leaf_values(rows: pa.Table, path: Sequence[str]) -> pa.ChunkedArray | None:
-    """Return the values of a leaf column; None where a name has a dot or is there twice."""
-    if rows.column_names.count(path[0]) != 1:
-        return None
-    values = rows.slice(0, _SAMPLE_ROWS)[path[0]]
-    for name in path[1:]:
-        if pa.types.is_struct(values.type):
-            if values.type.get_field_index(name) < 0:
-                return None
-            values = pc.struct_field(values, name)
-        elif pa.types.is_list(values.type) and name not in {"list", "bag", "array"}:
-            values = pc.list_flatten(values)
-    kind = values.type
-    return values if pa.types.is_string(kind) or pa.types.is_binary(kind) else None
+def new_encodings(
+    rows: pa.Table, *, like: pq.FileMetaData | None = None, files: int = 1
+) -> dict[str, Any]:
+    """Return the options of Arrow's writer for a new file, by its first rows.
 
-
-def worthwhile_dictionaries(rows: pa.Table, *, kept: Sequence[str] = ()) -> list[str]:
-    """Return the columns of a new file whose first rows a dictionary makes smaller.
-
-    This is the rule of parquet-mr (``DictionaryValuesWriter.isCompressionSatisfying``), for files
-    that get rows of several others: what small files say of their dictionaries is not true of all
-    together. Columns within columns have one if they are among ``kept``.
+    Columns have a dictionary where one makes the first rows smaller. This is the rule of
+    parquet-mr (``DictionaryValuesWriter.isCompressionSatisfying``), for files that get rows of
+    several others: what small files say of their dictionaries is not true of all together. They
+    may grow: the first rows are few. Columns of ``like``, which is one of several old ``files``,
+    keep an encoding that takes less than a dictionary.
 
     Examples:
         >>> rows = pa.table({"key": range(100), "kind": [1, 2] * 50})
-        >>> worthwhile_dictionaries(rows, kept=["key"])
+        >>> new_encodings(rows)["use_dictionary"]
         ['kind']
     """
-    return list(_dictionary_sizes(rows, kept))
-
-
-def new_encodings(rows: pa.Table, *, kept: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the options of Arrow's writer for a new file, by its first rows.
-
-    The dictionaries are `worthwhile_dictionaries`. They may grow: the first rows are few.
-    """
-    sizes = _dictionary_sizes(rows, kept)
-    largest = max(sizes.values(), default=0) * _GROWTH
-    return {
-        "use_dictionary": list(sizes) or False,
-        "dictionary_pagesize_limit": max(_DICTIONARY_BYTES, largest),
-    }
-
-
-def _dictionary_sizes(rows: pa.Table, kept: Sequence[str]) -> dict[str, int]:
-    """Return the bytes of dictionaries in the first rows by column; 0 where they are not known."""
-    first = rows.slice(0, _SAMPLE_ROWS)
-    plain = [name for name in first.column_names if _is_plain(first[name].type)]
-    sizes = {name: size for name in plain if (size := _dictionary_bytes(first[name])) is not None}
-    return sizes | {path: 0 for path in kept if path not in plain}
-
-
-def _is_kept(encodings: set[str]) -> bool:
-    if "PLAIN_DICTIONARY" in encodings:
-        return "PLAIN" not in encodings
-    return "RLE_DICTIONARY" in encodings  # here PLAIN may be the dictionary page itself
+    old = {} if like is None else {column.path: column for column in _columns(like, rows)}
+    sizes: dict[str, int] = {}
+    for path, leaf in written_leaves(rows.slice(0, _SAMPLE_ROWS)):
+        values, column = leaf.slice(0, _SAMPLE_ROWS).drop_null(), old.get(path)
+        if (column is None or not column.dictionary_saves()) and _differ_at_a_glance(values):
+            continue
+        size, value_bytes = _dictionary_bytes(values)
+        if size and (column is None or column.takes_more_than(value_bytes)):
+            sizes[path] = size
+    others = {c.path: c.encoding for c in old.values() if c.encoding and c.path not in sizes}
+    largest = max(sizes.values(), default=0) * max(_GROWTH, files)
+    return _encodings(list(sizes), largest, others)
 
 
 def _null_count(chunk: pq.ColumnChunkMetaData) -> int:
@@ -455,33 +523,48 @@ def _null_count(chunk: pq.ColumnChunkMetaData) -> int:
     return known.null_count if known is not None and known.has_null_count else 0
 
 
-def _dictionary_bytes(column: pa.ChunkedArray) -> int | None:
-    """Return the bytes of a column's dictionary; None where it makes the column no smaller."""
-    values = column.drop_null()
+def _differ_at_a_glance(values: pa.ChunkedArray) -> bool:
+    """Return whether nearly all of the first values differ."""
+    if not _can_have_dictionary(values.type):
+        return False
     glance = values.slice(0, _GLANCE_ROWS)
-    if len(pc.unique(glance)) > _DIFFERENT_SHARE * len(glance):
-        return None
+    return len(pc.unique(glance)) > _DIFFERENT_SHARE * len(glance)
+
+
+def _dictionary_bytes(values: pa.ChunkedArray) -> tuple[int, float]:
+    """Return the bytes of a dictionary, 0 where it saves nothing, and of a value that has one."""
+    if pa.types.is_dictionary(values.type):
+        return int(values.nbytes), 0
+    if not _can_have_dictionary(values.type):
+        return 0, 0
     kinds = pc.unique(values)
-    place_bits = max(0, len(kinds) - 1).bit_length()
     size = _plain_bytes(kinds)
-    return size if size + len(values) * place_bits / 8 < _plain_bytes(values) else None
+    all_bytes = size + len(values) * max(0, len(kinds) - 1).bit_length() / 8
+    return (size, all_bytes / len(values)) if all_bytes < _plain_bytes(values) else (0, 0)
 
 
-def _is_plain(kind: pa.DataType) -> bool:
+def _is_text(kind: pa.DataType) -> bool:
+    return any(is_kind(kind) for is_kind in _TEXT_KINDS)
+
+
+def _can_have_dictionary(kind: pa.DataType) -> bool:
     """Return whether a column's values can be compared and measured here; flags need none."""
-    if pa.types.is_integer(kind) or pa.types.is_float32(kind) or pa.types.is_float64(kind):
-        return True
-    if pa.types.is_date(kind) or pa.types.is_timestamp(kind) or pa.types.is_decimal128(kind):
-        return True
-    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
+    if pa.types.is_boolean(kind) or pa.types.is_null(kind) or pa.types.is_float16(kind):
+        return False
+    is_fixed = pa.types.is_decimal(kind) or pa.types.is_fixed_size_binary(kind)
+    return is_fixed or pa.types.is_primitive(kind) or _is_text(kind)
 
 
 def _plain_bytes(values: pa.Array | pa.ChunkedArray) -> int:
     """Return what values that are not NULL take in a file one after the other."""
-    kind = values.type
-    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+    if _is_text(values.type):
         return int(values.nbytes)  # with an offset of four bytes each, as long as their length
-    if pa.types.is_decimal128(kind):
+    return _number_bytes(values.type) * len(values)
+
+
+def _number_bytes(kind: pa.DataType) -> int:
+    """Return what a value of fixed length takes in a file."""
+    if pa.types.is_decimal(kind):
         small, middle = kind.precision <= _INT32_DIGITS, kind.precision <= _INT64_DIGITS
-        return (4 if small else 8 if middle else 16) * len(values)
-    return max(4, int(kind.bit_width) // 8) * len(values)
+        return 4 if small else _LONG_BYTES if middle else 16
+    return max(4, int(kind.bit_width) // 8)
