@@ -128,6 +128,7 @@ class OpenFile:
     @property
     def schema_arrow(self) -> pa.Schema:
         """Its columns as Arrow has them; made again for every call."""
+        self._leaf_paths()
         schema: pa.Schema = self._reader.schema_arrow
         return without_views(schema) if self._may_have_views else schema
 
@@ -140,11 +141,14 @@ class OpenFile:
     def leaves_of(self, names: Iterable[str]) -> list[int]:
         """Return the places of all leaves of some columns."""
         wanted = set(names)
+        return [n for n, path in enumerate(self._leaf_paths()) if path[0] in wanted]
+
+    def _leaf_paths(self) -> Sequence[Sequence[str]]:
         try:
-            paths = self._reader.column_paths
+            paths: Sequence[Sequence[str]] = self._reader.column_paths
         except UnicodeDecodeError as other:
             raise pa.ArrowInvalid("the name of a column is no UTF-8") from other
-        return [n for n, path in enumerate(paths) if path[0] in wanted]
+        return paths
 
     def read(
         self,

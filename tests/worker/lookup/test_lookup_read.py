@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from puredelta.worker.lookup.lookup_read import read_ranges
+from puredelta.worker.lookup.lookup_read import SourcePart, read_columns, read_ranges
 from puredelta.worker.lookup.lookup_request import FileLookup
 from puredelta.worker.read_rows import OnlySparkError
 from puredelta.worker.wire import INT96, Limits
@@ -112,6 +112,16 @@ def test_a_damaged_file_is_an_error_behind_good_ones(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="page header"):
         list(found)
     assert read([*orders[:2], orders[3]], ["k"]) == 3 * [[K.to_pylist()]]
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.struct({"name": pa.int64()})], ids=str)
+def test_a_name_that_is_no_utf_8_is_an_error_of_arrow(kind: pa.DataType, tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    name = "v" if pa.types.is_struct(kind) else "name"
+    pq.write_table(pa.table({"k": K, name: pa.nulls(len(K), kind)}), path, store_schema=False)
+    path.write_bytes(path.read_bytes().replace(b"name", b"\xff\xffme"))
+    with pytest.raises(pa.ArrowInvalid, match="no UTF-8"):
+        read_columns(str(path), ["k"], SourcePart(), batch_rows=9)
 
 
 def test_what_is_refused_is_refused_behind_a_good_file(tmp_path: Path) -> None:
