@@ -139,6 +139,7 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
     ),
     "one kind of reasoning about files": frozenset(
         {
+            "log/skipping/calendar_gap.py",
             "log/skipping/derived.py",
             "log/skipping/exact.py",
         }

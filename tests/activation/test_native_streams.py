@@ -216,3 +216,13 @@ def test_the_python_source_and_the_native_one_take_turns(
 
 def _plan(rows: DataFrame) -> str:
     return str(rows._jdf.queryExecution().analyzed().toString())
+
+
+def test_a_stream_finds_days_that_the_old_calendar_lacks(
+    active: SparkSession, tmp_path: Path
+) -> None:
+    spark, path = active, str(tmp_path / "t")
+    days = spark.range(0, 16, 1, 1).selectExpr("id", "DATE'1582-10-01' + CAST(id AS INT) AS d")
+    puredelta.write(days, path)
+    wanted = reader(spark).load(path).where("d > DATE'1582-10-10' AND d <= DATE'1582-10-14'")
+    assert run(wanted.select("id"), tmp_path / "c") == [[(10,), (11,), (12,), (13,)]]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import reduce
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 import puredelta
 from puredelta.spark.source.plain_scan import PlainScan, plain_scan
@@ -79,10 +82,9 @@ def test_a_condition_finds_the_rows_that_it_is_true_of(
     spark: SparkSession, table: str, request: pytest.FixtureRequest
 ) -> None:
     rows = puredelta.read(spark, request.getfixturevalue(table))
-    found = {c: sorted(r.id for r in rows.where(c).select("id").collect()) for c in _CONDITIONS}
+    found = _ids(rows, _CONDITIONS)
     with temporary_settings(spark, _PLAIN):
-        true = {c: sorted(r.id for r in rows.where(c).select("id").collect()) for c in _CONDITIONS}
-    assert found == true
+        assert found == _ids(rows, _CONDITIONS)
 
 
 def test_conditions_on_other_columns_reach_the_files(spark: SparkSession, of_arrow: str) -> None:
@@ -148,13 +150,84 @@ def test_no_data_file_is_left_out_by_its_name(
     assert ids == [0, 2, 3, 4, 5, 7]
 
 
-def test_days_that_the_old_calendar_lacks_are_found_without_the_filter_of_dates(
+_DAYS = """SELECT id, d, ts, named_struct('n', id, 'd', d, 't', named_struct('ts', ts)) AS s
+    FROM (SELECT id, DATE'1582-10-01' + CAST(id AS INT) AS d,
+        TIMESTAMP'1582-10-01 23:30:00' + make_dt_interval(CAST(id AS INT)) AS ts FROM range(20))"""
+_DAY = {
+    "d": "DATE'1582-10-10'",
+    "s.d": "DATE'1582-10-05'",
+    "ts": "TIMESTAMP'1582-10-10 23:30:00'",
+    "s.t.ts": "TIMESTAMP'1582-10-14 23:30:00'",
+}
+_DAY_CONDITIONS = (
+    *(f"{c} {sign} {day}" for c, day in _DAY.items() for sign in ("=", "<=>", "<", ">", ">=")),
+    "d != DATE'1582-10-10'",
+    "d IN (DATE'1582-10-10', DATE'1582-10-12', DATE'1600-01-01')",
+    "NOT (d <= DATE'1582-10-10')",
+    "d BETWEEN DATE'1582-10-06' AND DATE'1582-10-07'",
+)
+
+
+def _ids(rows: DataFrame, conditions: Iterable[str]) -> list[tuple[str, int]]:
+    """Return the rows of which each condition is true, by one job."""
+    parts = [rows.where(c).select(F.lit(c), "id") for c in conditions]
+    return sorted(map(tuple, reduce(DataFrame.union, parts).collect()))
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/Los_Angeles"])
+def test_days_that_the_old_calendar_lacks_are_found(
+    spark: SparkSession, tmp_path: Path, zone: str
+) -> None:
+    """Spark asks files for 1582-10-15 in the place of each of these days."""
+    with temporary_settings(spark, {"spark.sql.session.timeZone": zone}):
+        every = spark.sql(_DAYS)
+        puredelta.write(every.where("id > 2 AND id < 18").repartitionByRange(15, "id"), tmp_path)
+        found = _ids(puredelta.read(spark, tmp_path), _DAY_CONDITIONS)
+        assert found == _ids(every.where("id > 2 AND id < 18"), _DAY_CONDITIONS)
+
+
+@pytest.mark.parametrize("workers", ["true", "false"])
+def test_statements_find_days_that_the_old_calendar_lacks(
+    spark: SparkSession, tmp_path: Path, workers: str
+) -> None:
+    root = str(tmp_path / "t")
+    puredelta.write(spark.sql(_DAYS).coalesce(1), root)
+    table = DeltaTable.forPath(spark, root).alias("t")
+    source = spark.sql("SELECT id + 4 i, d FROM (" + _DAYS + ") WHERE id IN (5, 9)").alias("s")
+    with temporary_settings(spark, {"spark.puredelta.workers.enabled": workers}):
+        # Days 9 and 13 of the target; of the source only the row of the tenth day is in question.
+        on = "t.id = s.i AND t.d >= DATE'1582-10-10' AND s.d = DATE'1582-10-10'"
+        merge = table.merge(source, on).whenMatchedDelete()
+        merge.whenNotMatchedInsert(values={"id": "s.i + 100"}).execute()
+        table.delete("d = DATE'1582-10-12'")
+        table.update("ts > TIMESTAMP'1582-10-14 12:00:00' AND id < 15", {"id": "id + 1000"})
+    left = {row.id for row in puredelta.read(spark, root).collect()}
+    assert left == {*range(20), 109, 1014} - {11, 13, 14}
+
+
+def test_changes_of_days_that_the_old_calendar_lacks_are_found(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """With the filter Spark looks for 1582-10-15 in the files, as in any Parquet file."""
-    days = spark.sql("SELECT DATE'1582-10-04' + id AS d FROM VALUES 0, 4, 6, 11 AS v(id)")
-    puredelta.write(days.coalesce(1), str(tmp_path))
-    with temporary_settings(spark, {"spark.sql.parquet.filterPushdown.date": "false"}):
-        read = puredelta.read(spark, str(tmp_path))
-        assert read.where("d = DATE'1582-10-10'").count() == 1
-        assert read.where("d > DATE'1582-10-10'").count() == 1
+    root = str(tmp_path / "t")
+    feed = {"delta.enableChangeDataFeed": "true"}
+    puredelta.write(spark.sql(_DAYS).coalesce(1), root, properties=feed)
+    DeltaTable.forPath(spark, root).delete("id = 12")
+    condition = "d > DATE'1582-10-10' AND d <= DATE'1582-10-14'"
+    changes = puredelta.read_changes(spark, root, starting_version=0).where(condition)
+    assert sorted(row.id for row in changes.collect()) == [10, 11, 12, 12, 13]
+
+
+def test_conditions_on_other_days_reach_the_files(spark: SparkSession, tmp_path: Path) -> None:
+    day = "DATE'2024-01-01' + CAST(id AS INT)"
+    rows = spark.range(0, 9, 1, 3).selectExpr(
+        "id",
+        f"{day} AS d",
+        "TIMESTAMP'1583-01-01 00:00:00' AS ts",
+        f"named_struct('d', {day}) AS s",
+    )
+    puredelta.write(rows, str(tmp_path))
+    read = puredelta.read(spark, str(tmp_path))
+    assert read.columns == ["id", "d", "ts", "s"]
+    assert "GreaterThan(d,2024-01-03)" in executed_plan(read.where("d > DATE'2024-01-03'"))
+    assert "GreaterThan(s.d,2024-01-03)" in executed_plan(read.where("s.d > DATE'2024-01-03'"))
+    assert "GreaterThan(ts,1583-01-01" in executed_plan(read.where("ts > '1583-01-01 00:00:00'"))

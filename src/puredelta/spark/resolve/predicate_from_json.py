@@ -240,7 +240,7 @@ def _part(
             return _Part(step, field.dataType)
         case "Cast", [child] if (cast := _cast(child, node)) is not None:
             return cast
-        case "NaNvl" | "If", _ if (column := _unpushed(kids)) is not None:
+        case "NaNvl" | "Greatest" | "If", _ if (column := _unpushed(kids)) is not None:
             return column
         case "InSet", [_Part(Ref(type=kind) as ref)] if kind is not None:
             values = element_values(node.get("elements"), kind)
@@ -274,8 +274,9 @@ def _as_read(known: T.DataType, declared: object) -> T.DataType | None:
 
 
 def _unpushed(kids: Sequence[_Part]) -> _Part | None:
-    """Return what a scan makes of floating-point columns, so that Spark pushes no condition on
-    them into files: ``nanvl(x, x)``, and ``IF(s IS NULL, then, otherwise)`` of those inside of s.
+    """Return what a scan makes of some columns, so that Spark pushes no condition on them into
+    files: ``nanvl(x, x)``, ``greatest(x, x)``, and of those inside of s
+    ``IF(s IS NULL, then, otherwise)``.
     """
     match [kid.tree for kid in kids]:
         case [Ref() as one, Ref() as other] if one == other:

@@ -49,7 +49,7 @@ def tracked_scan(
     """Scan ``columns`` with positions as `scan` does, and with `ROW_ID` and
     `ROW_COMMIT_VERSION` (long); NULL where neither file nor log knows them.
     """
-    read = read_columns(spark, snapshot, columns)
+    read = read_columns(spark, snapshot, columns, files)
     rows = physical_rows(spark, snapshot, files, read.with_row_ids(tracked), with_position=True)
     ids = {
         ROW_ID: F.expr(row_id_text(tracked, ROW_INDEX)),

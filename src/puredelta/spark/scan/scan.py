@@ -17,12 +17,13 @@ from pyspark.sql import types as T
 from puredelta.log.files.deletion_vectors import read_positions
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.skipping.calendar_gap import gap_columns
 from puredelta.spark.scan.arrow_scan import arrow_scan, pruning_arrow_scan
 from puredelta.spark.scan.bitmaps import rows_by_file, rows_outside
 from puredelta.spark.scan.connect_scan import connect_scan
 from puredelta.spark.scan.data_file import DataFile, ReadLayout
 from puredelta.spark.scan.native_scan import native_scan, skipping_scan
-from puredelta.spark.scan.scan_columns import PARQUET_ROW_INDEX, ScanColumns, fields_of
+from puredelta.spark.scan.scan_columns import PARQUET_ROW_INDEX, ScanColumns, days_in, fields_of
 from puredelta.spark.scan.skippable_files import SkippableFiles, data_files, is_for_spark
 from puredelta.spark.session.data_access import DataIo, DataPaths, data_io
 from puredelta.spark.session.delta_conf import BOUNDS_TELL_NAN
@@ -76,7 +77,7 @@ def scan(
         >>> scan(spark, log.snapshot(), columns=["id"]).count()  # doctest: +SKIP
         1200
     """
-    read = read_columns(spark, snapshot, columns)
+    read = read_columns(spark, snapshot, columns, files)
     if not with_position:
         read = for_query(spark, read)
     rows = physical_rows(
@@ -97,11 +98,20 @@ def scan_strictly(
 
 
 def read_columns(
-    spark: SparkSession, snapshot: Snapshot, columns: Sequence[str] | None
+    spark: SparkSession,
+    snapshot: Snapshot,
+    columns: Sequence[str] | None,
+    files: FileTable | None = None,
 ) -> ScanColumns:
-    """Return what is read for columns of a table, all of them for None; errors as `scan`."""
+    """Return what is read for columns of a table, all of them for None; errors as `scan`.
+
+    ``files`` are those that are read, by default all of the snapshot.
+    """
     config = snapshot.config
-    return ScanColumns.of(config, fields_of(config.schema, columns), read_limits(spark, config))
+    fields = fields_of(config.schema, columns)
+    chosen = snapshot.files if files is None else files
+    read = ScanColumns.of(config, fields, read_limits(spark, config))
+    return replace(read, gap_columns=gap_columns(chosen, config, fields))
 
 
 def for_query(spark: SparkSession, read: ScanColumns) -> ScanColumns:
@@ -175,6 +185,7 @@ def scan_parquet(
         wanted=without_table_metadata(schema),
         sources=tuple(schema.names),
         is_mapped=False,
+        gap_columns=days_in(schema),
     )
     numbered = [
         replace(file, partition_values={FILE_ORDINAL: str(n)}) for n, file in enumerate(files)

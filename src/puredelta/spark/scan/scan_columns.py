@@ -7,7 +7,7 @@ with any function that it calls.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -75,6 +75,8 @@ class ScanColumns:
     """Whether columns are found in files by their id, not by name."""
     bounds_tell_nan: bool = False
     """Whether conditions on floating-point numbers may reach the files (`_unpushed_text`)."""
+    gap_columns: frozenset[tuple[str, ...]] = frozenset()
+    """Dates and timestamps of which conditions may not (`puredelta.log.skipping.calendar_gap`)."""
     misses_no_file: bool = False
     """Whether a lost file is an error, whatever the session says."""
 
@@ -131,28 +133,29 @@ class ScanColumns:
         read = [*self.data_schema.names, *self.partition_schema.names]
         simple = not self.is_mapped and None not in self.sources
         kept = self._unpushed()
-        is_inside = any(isinstance(self.wanted[name].dataType, T.StructType) for name in kept)
+        is_inside = any(len(path) > 1 for path in kept)
         if any(f.metadata for f in self.wanted.fields) or not simple or is_inside:
             return rows.select(*self._columns(kept), *helpers)
         if self.wanted.names == read == rows.columns and not kept:
             return rows
         # A Column costs many round trips to the JVM, an expression one.
-        names = self.wanted.names
-        texts = [_unpushed_text(name) if name in kept else quoted(name) for name in names]
+        texts = [
+            _unpushed_text(field) if (field.name,) in kept else quoted(field.name)
+            for field in self.wanted.fields
+        ]
         return rows.selectExpr(*texts, *map(quoted, helpers))
 
-    def _unpushed(self) -> frozenset[str]:
-        """Return the columns in files with floating-point numbers that conditions could reach."""
-        if self.bounds_tell_nan or self.by_field_id:
+    def _unpushed(self) -> frozenset[tuple[str, ...]]:
+        """Return the columns in files, also those in structs, that conditions must not reach."""
+        if self.by_field_id:
             return frozenset()
         stored = frozenset(self.data_schema.names)
-        return frozenset(
-            field.name
-            for source, field in zip(self.sources, self.wanted.fields, strict=True)
-            if source in stored and _holds_float(field.dataType)
-        )
+        shown = zip(self.sources, self.wanted.fields, strict=True)
+        leaves = [leaf for source, f in shown if source in stored for leaf in _leaves(f)]
+        floats = frozenset() if self.bounds_tell_nan else _of_types(leaves, _FLOATING)
+        return floats | self.gap_columns.intersection(path for path, _ in leaves)
 
-    def _columns(self, kept: frozenset[str]) -> Iterator[Column]:
+    def _columns(self, kept: frozenset[tuple[str, ...]]) -> Iterator[Column]:
         """A flat column is a plain alias, so that filters reach Parquet through it; in one that
         holds structs the nested names change by a cast, position by position.
 
@@ -162,8 +165,8 @@ class ScanColumns:
             column = F.lit(None) if source is None else F.col(quoted(source))
             if self.is_mapped and holds_struct(field.dataType):
                 column = column.cast(as_nullable(field.dataType))
-            elif field.name in kept:
-                column = _unpushed(column, field.dataType)
+            else:
+                column = _unpushed(column, field.dataType, (field.name,), kept)
             column = padded(self.padded.get(field.name), column, field.dataType)
             if field.metadata:
                 yield column.alias(field.name, metadata=field.metadata)
@@ -171,32 +174,58 @@ class ScanColumns:
                 yield column.alias(field.name)
 
 
-def _unpushed_text(name: str) -> str:
-    """Return a floating-point column as SQL, so that Spark pushes no condition on it into files.
+_FLOATING = (T.FloatType, T.DoubleType)
+_DAYS = (T.DateType, T.TimestampType)
 
-    Bounds and dictionaries of Parquet files tell less of these numbers than Spark believes: Arrow
-    leaves NaN out of its bounds, and to a dictionary or to bounds -0.0 is not 0.0. So Spark would
-    skip rows of which a condition is true. The number stays what it is.
+
+def _unpushed_text(field: T.StructField) -> str:
+    """Return a column as SQL, so that Spark pushes no condition on it into files.
+
+    The value stays what it is. Bounds and dictionaries of Parquet files tell less of
+    floating-point numbers than Spark believes: Arrow leaves NaN out of its bounds, and to a
+    dictionary or to bounds -0.0 is not 0.0. So Spark would skip rows of which a condition is true.
+    Of some days Spark asks the files for others (`puredelta.log.skipping.calendar_gap`).
     """
-    return f"nanvl({quoted(name)}, {quoted(name)}) AS {quoted(name)}"
+    name = quoted(field.name)
+    function = "nanvl" if isinstance(field.dataType, _FLOATING) else "greatest"
+    return f"{function}({name}, {name}) AS {name}"
 
 
-def _unpushed(column: Column, data_type: T.DataType) -> Column:
+def _unpushed(
+    column: Column, data_type: T.DataType, path: tuple[str, ...], kept: frozenset[tuple[str, ...]]
+) -> Column:
     """Return the same of a column, or of those inside of a struct; others keep their filters."""
-    if not isinstance(data_type, T.StructType):
-        return F.nanvl(column, column)
-    for field in data_type.fields:
-        if _holds_float(field.dataType):
-            inner = column.getField(field.name)
-            column = column.withField(quoted(field.name), _unpushed(inner, field.dataType))
+    if path in kept:
+        same = F.nanvl if isinstance(data_type, _FLOATING) else F.greatest
+        return same(column, column)
+    if isinstance(data_type, T.StructType):
+        for field in data_type.fields:
+            inner = (*path, field.name)
+            if any(other[: len(inner)] == inner for other in kept):
+                value = _unpushed(column.getField(field.name), field.dataType, inner, kept)
+                column = column.withField(quoted(field.name), value)
     return column
 
 
-def _holds_float(data_type: T.DataType) -> bool:
-    """Return whether a type is floating-point, or has such a field; Spark pushes no others."""
-    if isinstance(data_type, T.StructType):
-        return any(_holds_float(field.dataType) for field in data_type.fields)
-    return isinstance(data_type, T.FloatType | T.DoubleType)
+def days_in(schema: T.StructType) -> frozenset[tuple[str, ...]]:
+    """Return the dates and timestamps of a schema by their paths, through structs only."""
+    return _of_types([leaf for field in schema.fields for leaf in _leaves(field)], _DAYS)
+
+
+def _of_types(
+    leaves: Iterable[tuple[tuple[str, ...], T.DataType]], types: tuple[type[T.DataType], ...]
+) -> frozenset[tuple[str, ...]]:
+    return frozenset(path for path, data_type in leaves if isinstance(data_type, types))
+
+
+def _leaves(field: T.StructField) -> Iterator[tuple[tuple[str, ...], T.DataType]]:
+    """Yield a column, or those that are reached through structs; Spark pushes no others."""
+    if not isinstance(field.dataType, T.StructType):
+        yield (field.name,), field.dataType
+        return
+    for inner in field.dataType.fields:
+        for path, data_type in _leaves(inner):
+            yield (field.name, *path), data_type
 
 
 def _extended(schema: T.StructType, added: Mapping[str, T.DataType]) -> T.StructType:

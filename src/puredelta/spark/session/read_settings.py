@@ -155,19 +155,12 @@ _OF_TYPES = (
 _WITHOUT_ROWS = (
     *_some(
         Follower.NONE,
-        "decides what Spark skips of a file, of which it tests the rest; floating-point columns "
-        "are not tested there",
+        "decides what Spark skips of a file, of which it tests the rest; columns of which rows "
+        "would be missing are not tested there",
         _PARQUET,
-        "filterPushdown filterPushdown.decimal filterPushdown.string.startsWith "
-        "filterPushdown.stringPredicate filterPushdown.timestamp pushdown.inFilterThreshold "
-        "recordLevelFilter.enabled",
-    ),
-    *_some(
-        Follower.NONE,
-        "as above, except days that the old calendar lacks: a query that compares a date with one "
-        "from 1582-10-05 to 1582-10-14 finds all rows only with `false`",
-        _PARQUET,
-        "filterPushdown.date",
+        "filterPushdown filterPushdown.date filterPushdown.decimal "
+        "filterPushdown.string.startsWith filterPushdown.stringPredicate filterPushdown.timestamp "
+        "pushdown.inFilterThreshold recordLevelFilter.enabled",
     ),
     *_some(
         Follower.NONE,

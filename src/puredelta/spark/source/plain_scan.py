@@ -43,8 +43,8 @@ _UNUSUAL = (
 )
 """In the JSON of a column whose values do not follow from the files alone."""
 _LOCAL = "file:/"
-_SAME_NUMBER = re.compile(r"nanvl\((?P<column>.+), (?P=column)\)")
-"""What a scan of a table makes of a floating-point column (`puredelta.spark.scan.scan_columns`)."""
+_SAME_VALUE = re.compile(r"(?:nanvl|greatest)\((?P<column>.+), (?P=column)\)")
+"""What a scan of a table makes of some columns (`puredelta.spark.scan.scan_columns`)."""
 _FILE = re.compile(
     r"\w+\{path=(?P<uri>.*); isDirectory=false; length=(?P<length>\d+); replication=\d+;"
     r" blocksize=\d+; modification_time=(?P<time>\d+); .*\}",
@@ -199,7 +199,7 @@ def _id_below(expression: Expression, text: str, named: str) -> int | None:
         return None
     child, below = expression.child(), text.removesuffix(f" AS {named}")
     kind = child.kind
-    if kind == "NaNvl" and (same := _SAME_NUMBER.fullmatch(below)) is not None:
+    if kind in ("NaNvl", "Greatest") and (same := _SAME_VALUE.fullmatch(below)) is not None:
         child, below = child.children()[0], same["column"]
         kind = child.kind
     # The text of a view is cast to the types it had, which are the same nearly always.
