@@ -39,6 +39,7 @@ SMALL: Mapping[str, str] = {
     "cli/entry.py": "it works without the extra of the command line",
     "commands/dml/named_tables.py": "recipes use it without a statement",
     "commands/dml/pipeline.py": "the ten stages, and nothing else",
+    "commands/dml/resolve/partition_condition.py": "conditions of two commands",
     "commands/truncate.py": "one command",
     "exceptions.py": "names of delta.exceptions",
     "inspection/findings.py": "the value that all checks return",

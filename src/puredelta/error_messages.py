@@ -507,15 +507,14 @@ class Message(Enum):
     SCHEMA_CHANGED_WITH_VERSION_FILES = (
         ErrorCode.SCHEMA_CHANGED_WITH_VERSION,
         "Detected schema change in version {version}: the stream read {older}, that version "
-        "has {newer}. The change of a type cannot be followed. Begin with a fresh "
-        "checkpoint directory and a later version.",
+        "has {newer}. The change of a type cannot be followed. Begin with a fresh checkpoint "
+        "directory and a later version.",
     )
     SCHEMA_CHANGED_WITH_VERSION_METADATA = (
         ErrorCode.SCHEMA_CHANGED_WITH_VERSION,
-        "Detected schema change in version {version}: the stream reads {older}, that "
-        "version has {newer}. Please try restarting the query. If the change lies "
-        "behind the place where the query began, begin with a fresh checkpoint directory and "
-        "a later version.",
+        "Detected schema change in version {version}: the stream reads {older}, that version "
+        "has {newer}. Please try restarting the query. If the change lies behind the place "
+        "where the query began, begin with a fresh checkpoint directory and a later version.",
     )
     SOURCE_IGNORE_DELETE = (
         ErrorCode.SOURCE_IGNORE_DELETE,
@@ -549,9 +548,9 @@ class Message(Enum):
         ErrorCode.STREAMING_INCOMPATIBLE_SCHEMA_CHANGE,
         "Streaming read is not supported on tables with read-incompatible schema changes (a "
         "renamed or dropped column): the stream reads {older}, version {version} has "
-        "{newer}. Please provide a 'schemaTrackingLocation' to enable non-additive "
-        "schema evolution for Delta stream processing, or begin with a fresh checkpoint "
-        "directory, from a version behind the change or without one.",
+        "{newer}. Please provide a 'schemaTrackingLocation' to enable non-additive schema "
+        "evolution for Delta stream processing, or begin with a fresh checkpoint directory, "
+        "from a version behind the change or without one.",
     )
     STREAMING_METADATA_EVOLUTION = (
         ErrorCode.STREAMING_METADATA_EVOLUTION,
@@ -589,8 +588,8 @@ class Message(Enum):
     STREAMING_SCHEMA_LOG_INCOMPATIBLE_TABLE_ID = (
         ErrorCode.STREAMING_SCHEMA_LOG_INCOMPATIBLE_TABLE_ID,
         "Detected incompatible Delta table id when trying to read Delta stream. Persisted "
-        "table id: {recorded}, Table id: {recorded}. The schema log at '{location}' "
-        "might have been reused. Please pick a new schema location.",
+        "table id: {recorded}, Table id: {table_id}. The schema log at '{location}' might "
+        "have been reused. Please pick a new schema location.",
     )
     STREAMING_SCHEMA_LOG_INIT_FAILED = (
         ErrorCode.STREAMING_SCHEMA_LOG_INIT_FAILED,
@@ -608,8 +607,8 @@ class Message(Enum):
     STREAMING_SCHEMA_MISMATCH_ON_RESTART = (
         ErrorCode.STREAMING_SCHEMA_MISMATCH_ON_RESTART,
         "The streaming query's schema does not match the current table schema. Query schema "
-        "(from analysis): {read}. Current table schema: {recorded}, as the schema log "
-        "at '{location}' has it since version {version}. Please create a new streaming "
+        "(from analysis): {read}. Current table schema: {recorded}, as the schema log at "
+        "'{location}' has it since version {version}. Please create a new streaming "
         "DataFrame to pick up the current schema.",
     )
     UNSUPPORTED_TIME_TRAVEL_VIEWS_STREAM = (
@@ -720,8 +719,8 @@ class Message(Enum):
     )
     STATE_RECOVER_ERROR_NO_METADATA = (
         ErrorCode.STATE_RECOVER_ERROR,
-        "The {operation} of the table could not be recovered: a concurrent {operation_or_commit} "
-        "wrote version {version} without it. Nothing was committed.",
+        "The {operation} of the table could not be recovered: a concurrent "
+        "{operation_or_commit} wrote version {version} without it. Nothing was committed.",
     )
 
     # log/files
@@ -796,13 +795,13 @@ class Message(Enum):
     )
     TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION = (
         ErrorCode.TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION,
-        "The provided timestamp ({time}) is before the earliest version "
-        "available to {path} ({oldest}). Please use a timestamp at or after {oldest}.",
+        "The provided timestamp ({time}) is before the earliest version available to {path} "
+        "({oldest}). Please use a timestamp at or after {oldest}.",
     )
     TIMESTAMP_GREATER_THAN_COMMIT = (
         ErrorCode.TIMESTAMP_GREATER_THAN_COMMIT,
-        "Timestamp {time} is after the latest version of {path} ({newest}). "
-        "Use a timestamp at or before {newest}.",
+        "Timestamp {time} is after the latest version of {path} ({newest}). Use a timestamp "
+        "at or before {newest}.",
     )
     TRUNCATED_TRANSACTION_LOG = (
         ErrorCode.TRUNCATED_TRANSACTION_LOG,
@@ -835,6 +834,1070 @@ class Message(Enum):
     VERSION_NOT_FOUND_DIFF = (
         ErrorCode.VERSION_NOT_FOUND,
         "Version {version} is not before version {newer}. Write the older one first.",
+    )
+
+    # commands
+    CANNOT_RESTORE_TABLE_VERSION = (
+        ErrorCode.CANNOT_RESTORE_TABLE_VERSION,
+        "Cannot restore table to version {version}. Available versions: [{first}, {latest}].",
+    )
+    CANNOT_VACUUM_LITE = (
+        ErrorCode.CANNOT_VACUUM_LITE,
+        "VACUUM LITE cannot delete all eligible files as some files are not referenced by "
+        "the Delta log: its first commit is version {version}, and nothing is known of what "
+        "was removed from version {first} on. Please run VACUUM FULL.",
+    )
+    CLUSTERING_WITH_PARTITION_PREDICATE = (
+        ErrorCode.CLUSTERING_WITH_PARTITION_PREDICATE,
+        "OPTIMIZE command for Delta table with clustering doesn't support partition "
+        "predicates. Please remove the predicates: {predicates_shown}.",
+    )
+    CLUSTERING_WITH_ZORDER_BY = (
+        ErrorCode.CLUSTERING_WITH_ZORDER_BY,
+        "OPTIMIZE command for Delta table with clustering cannot specify ZORDER BY. Please "
+        "remove ZORDER BY ({z_order_by}).",
+    )
+    COLUMN_NOT_FOUND_IN_SCHEMA_DIFF_KEYS = (
+        ErrorCode.COLUMN_NOT_FOUND_IN_SCHEMA,
+        "keys names {column!r}, which is no column. There are: {names}.",
+    )
+    CONCURRENT_WRITE_OWN_READS = (
+        ErrorCode.CONCURRENT_WRITE,
+        "A concurrent transaction has written new data since the rows to be written were "
+        "read from the table itself. {again}",
+    )
+    DESC_TABLE_COLUMN_NESTED = (
+        ErrorCode.DESC_TABLE_COLUMN_NESTED,
+        "DESC TABLE COLUMN does not support nested column: {column}.",
+    )
+    FILE_NOT_FOUND_RESTORE = (
+        ErrorCode.FILE_NOT_FOUND,
+        "Not all files from version {version} are available in file system. Missed files "
+        "(top {named_max} files): {missing}. Please use more recent version or timestamp for "
+        "{purpose}. To disable check update option {ignore_missing_setting}.",
+    )
+    INVALID_ARGUMENT_DIFF_TYPES = (
+        ErrorCode.INVALID_ARGUMENT,
+        "The column {column!r} has the type {old_type} in one of the versions and "
+        "{field_type} in the other. Compare versions on one side of that change.",
+    )
+    INVALID_CONF_VALUE_FILE_OPTION = (
+        ErrorCode.INVALID_CONF_VALUE,
+        "{key} is {value!r}: set it to {wanted}.",
+    )
+    INVALID_IDEMPOTENT_WRITES_OPTIONS = (
+        ErrorCode.INVALID_IDEMPOTENT_WRITES_OPTIONS,
+        "txnAppId is {app_id!r} and txnVersion is {version!r}: set both, the version to a "
+        "whole number, or neither. They are options of a write, or the session settings "
+        "{txn_app_id_key} and {txn_version_key}.",
+    )
+    INVALID_INVENTORY_SCHEMA = (
+        ErrorCode.INVALID_INVENTORY_SCHEMA,
+        "The schema for the specified INVENTORY does not contain all of the required fields. "
+        "Required fields are: {expected}. It has {schema}.",
+    )
+    INVALID_WRITE_OPTION_CHANGES_SCHEMA = (
+        ErrorCode.INVALID_WRITE_OPTION,
+        "Invalid value {value!r} for the setting {setting}: use 'endVersion', 'latest' or "
+        "'legacy'.",
+    )
+    INVALID_WRITE_OPTION_NUMBER_OF_ROWS = (
+        ErrorCode.INVALID_WRITE_OPTION,
+        "{option} is a whole number of rows, not {value!r}.",
+    )
+    INVALID_WRITE_OPTION_OPTIMIZE_SETTING = (
+        ErrorCode.INVALID_WRITE_OPTION,
+        "The setting {setting} cannot be {value_shown!r}: it {need}.",
+    )
+    MANIFEST_WITH_DELETION_VECTORS = (
+        ErrorCode.MANIFEST_WITH_DELETION_VECTORS,
+        "Symlink manifest generation is unsupported while deletion vectors are present in "
+        "the table {path}. In order to produce a version of the table without deletion "
+        "vectors, rewrite its files.",
+    )
+    MULTIPLE_CDC_BOUNDARY = (
+        ErrorCode.MULTIPLE_CDC_BOUNDARY,
+        "Multiple {startingOrEnding} arguments provided for CDC read. Please provide one of "
+        "either {startingOrEnding}Timestamp ({timestamp!r}) or {startingOrEnding}Version "
+        "({version!r}).",
+    )
+    NO_START_FOR_CDC_READ = (
+        ErrorCode.NO_START_FOR_CDC_READ,
+        "No startingVersion or startingTimestamp provided for CDC read. Pass one of them.",
+    )
+    NUM_RECORDS_MISMATCH_OPTIMIZE = (
+        ErrorCode.NUM_RECORDS_MISMATCH,
+        "OPTIMIZE wrote {num_rows} rows of files that hold {known} by their statistics. "
+        "Nothing was committed. The statistics are wrong, or this is a bug.",
+    )
+    ONE_OF_IN_TIME_TRAVEL_READ = (
+        ErrorCode.ONE_OF_IN_TIME_TRAVEL,
+        "Please either provide 'timestamp' or 'version' for time travel, not both: version "
+        "{version!r}, timestamp {timestamp!r}.",
+    )
+    OPTIMIZE_FULL_NOT_SUPPORTED = (
+        ErrorCode.OPTIMIZE_FULL_NOT_SUPPORTED,
+        "OPTIMIZE FULL is only supported for clustered tables with non-empty clustering columns.",
+    )
+    SCHEMA_CHANGE_SINCE_ANALYSIS = (
+        ErrorCode.SCHEMA_CHANGE_SINCE_ANALYSIS,
+        "The rows to be written read columns of the table itself that are gone or have "
+        "another type now. {again}",
+    )
+    SCHEMA_NOT_SET = (
+        ErrorCode.SCHEMA_NOT_SET,
+        "Table schema is not set. Write data into {root_uri} before it is streamed.",
+    )
+    SHOW_PARTITION_IN_NON_PARTITIONED_TABLE = (
+        ErrorCode.SHOW_PARTITION_IN_NON_PARTITIONED_TABLE,
+        "SHOW PARTITIONS is not allowed on a table that is not partitioned: {table}",
+    )
+    TIMESTAMP_INVALID_TEXT = (
+        ErrorCode.TIMESTAMP_INVALID,
+        "The provided timestamp ({timestamp!r}) cannot be converted to a valid timestamp.",
+    )
+    UNSUPPORTED_GENERATE_MODE = (
+        ErrorCode.UNSUPPORTED_GENERATE_MODE,
+        "Specified mode '{mode}' is not supported. Supported modes are: {symlink_manifest}",
+    )
+    UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING = (
+        ErrorCode.UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING,
+        "Manifest generation is not supported for tables that leverage column mapping, as "
+        "external readers cannot read these Delta tables.",
+    )
+    UNSUPPORTED_STORAGE_ARBITER = (
+        ErrorCode.UNSUPPORTED_STORAGE,
+        "The setting {setting} names {arbiter}: other writers of {path} may ask DynamoDB who "
+        "has made a version, and would replace commits of this library, which does not. "
+        "Unset it once every writer of the table puts its commits conditionally "
+        "(If-None-Match); reading is safe.",
+    )
+    VACUUM_RETENTION_PERIOD_NEGATIVE = (
+        ErrorCode.VACUUM_RETENTION_PERIOD_NEGATIVE,
+        "Retention period for Vacuum can't be less than 0 hours, but is {hours}.",
+    )
+    VACUUM_RETENTION_PERIOD_TOO_SHORT = (
+        ErrorCode.VACUUM_RETENTION_PERIOD_TOO_SHORT,
+        "The specified VACUUM retention period is too low and may corrupt this Delta table "
+        "if any writes are in progress. If no operations (insert, upsert, delete, optimize) "
+        "are running, you can disable this safety check by setting: "
+        "{vacuum_retention_check_key} = false. Otherwise, use a retention period of at least "
+        "{least_hours} hours.",
+    )
+    VERSION_INVALID = (
+        ErrorCode.VERSION_INVALID,
+        "The provided version ({version!r}) is not a valid version. Pass a whole number.",
+    )
+    ZORDERING_COLUMN_DOES_NOT_EXIST = (
+        ErrorCode.ZORDERING_COLUMN_DOES_NOT_EXIST,
+        "Z-Ordering column {column} does not exist in data schema.",
+    )
+    ZORDERING_ON_COLUMN_WITHOUT_STATS = (
+        ErrorCode.ZORDERING_ON_COLUMN_WITHOUT_STATS,
+        "Z-Ordering on [{without}] will be ineffective, because we currently do not collect "
+        "stats for these columns. You can disable this check by setting SET "
+        "{z_order_stats_check_key} = false",
+    )
+    ZORDERING_ON_PARTITION_COLUMN = (
+        ErrorCode.ZORDERING_ON_PARTITION_COLUMN,
+        "{column} is a partition column. Z-Ordering can only be performed on data columns",
+    )
+
+    # commands/alter
+    ADD_CONSTRAINTS = (
+        ErrorCode.ADD_CONSTRAINTS,
+        "Please use ALTER TABLE ADD CONSTRAINT to add CHECK constraints.",
+    )
+    AGGREGATE_IN_CHECK_CONSTRAINT = (
+        ErrorCode.AGGREGATE_IN_CHECK_CONSTRAINT,
+        "Found {expression} in a CHECK constraint. Aggregate expressions are not allowed in "
+        "CHECK constraints.",
+    )
+    ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE = (
+        ErrorCode.ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE,
+        "ALTER TABLE CLUSTER BY cannot be applied to a partitioned table.",
+    )
+    ALTER_TABLE_SET_CLUSTERING_TABLE_FEATURE = (
+        ErrorCode.ALTER_TABLE_SET_CLUSTERING_TABLE_FEATURE,
+        "Cannot enable {clustering} table feature using ALTER TABLE SET TBLPROPERTIES. "
+        "Please use CREATE OR REPLACE TABLE CLUSTER BY to create a Delta table with "
+        "clustering.",
+    )
+    CANNOT_CHANGE_LOCATION = (
+        ErrorCode.CANNOT_CHANGE_LOCATION,
+        "Cannot change the 'location' of the Delta table using SET TBLPROPERTIES.",
+    )
+    CANNOT_CHANGE_PROVIDER = (
+        ErrorCode.CANNOT_CHANGE_PROVIDER,
+        "'provider' is a reserved table property, and cannot be altered.",
+    )
+    CANNOT_DROP_CHECK_CONSTRAINT_FEATURE = (
+        ErrorCode.CANNOT_DROP_CHECK_CONSTRAINT_FEATURE,
+        "Cannot drop the CHECK constraints table feature. The following constraints must be "
+        "dropped first: {names}.",
+    )
+    CONSTRAINT_ALREADY_EXISTS = (
+        ErrorCode.CONSTRAINT_ALREADY_EXISTS,
+        "Constraint '{name}' already exists. Please delete the old constraint first. Old "
+        "constraint: {old}",
+    )
+    CONSTRAINT_DOES_NOT_EXIST = (
+        ErrorCode.CONSTRAINT_DOES_NOT_EXIST,
+        "Cannot drop nonexistent constraint {name} from table delta.`{root_uri}`. To avoid "
+        "throwing an error, provide the parameter IF EXISTS or set the SQL session "
+        "configuration {assume_drop_if_exists_key} to true.",
+    )
+    FEATURE_DROP_CHECKPOINT_FAILED = (
+        ErrorCode.FEATURE_DROP_CHECKPOINT_FAILED,
+        "Dropping {feature} failed due to a failure in checkpoint creation. Please try again "
+        "later.",
+    )
+    FEATURE_DROP_CHECKPOINT_PROTECTION_NEEDS_TRUNCATION = (
+        ErrorCode.FEATURE_DROP_CHECKPOINT_PROTECTION_NEEDS_TRUNCATION,
+        "Could not drop the Checkpoint Protection feature. This feature can only be dropped "
+        "by truncating history (truncateHistory=True).",
+    )
+    FEATURE_DROP_CHECKPOINT_PROTECTION_WAIT = (
+        ErrorCode.FEATURE_DROP_CHECKPOINT_PROTECTION_WAIT,
+        "The operation did not succeed because there are still traces of dropped features in "
+        "the table history: it begins with version {oldest_version}, and versions before "
+        "{protected_before} used them. CheckpointProtection cannot be dropped until these "
+        "historical versions have expired (delta.logRetentionDuration).",
+    )
+    FEATURE_DROP_CONFLICT_REVALIDATION_FAIL_DOWNGRADE = (
+        ErrorCode.FEATURE_DROP_CONFLICT_REVALIDATION_FAIL,
+        "Cannot drop {feature} because a concurrent transaction enabled it again. Please try "
+        "the operation again.",
+    )
+    FEATURE_DROP_CONFLICT_REVALIDATION_FAIL_USED_AGAIN = (
+        ErrorCode.FEATURE_DROP_CONFLICT_REVALIDATION_FAIL,
+        "Cannot drop {feature} because a concurrent transaction {what}. Please try the "
+        "operation again.",
+    )
+    FEATURE_DROP_DEPENDENT_FEATURE = (
+        ErrorCode.FEATURE_DROP_DEPENDENT_FEATURE,
+        "Cannot drop table feature `{feature}` because some other features ({needed_by}) in "
+        "this table depends on `{feature}`. Consider dropping them first before dropping "
+        "this feature.",
+    )
+    FEATURE_DROP_FEATURE_IS_DELTA_PROPERTY = (
+        ErrorCode.FEATURE_DROP_FEATURE_IS_DELTA_PROPERTY,
+        "Cannot drop `{property}` from this table because this is a delta table property and "
+        "not a table feature.",
+    )
+    FEATURE_DROP_FEATURE_NOT_PRESENT = (
+        ErrorCode.FEATURE_DROP_FEATURE_NOT_PRESENT,
+        "Cannot drop {feature} from this table because it is not currently present in the "
+        "table's protocol.",
+    )
+    FEATURE_DROP_HISTORICAL_VERSIONS_EXIST = (
+        ErrorCode.FEATURE_DROP_HISTORICAL_VERSIONS_EXIST,
+        "Cannot drop {feature} because the Delta log contains historical versions that use "
+        "the feature. Please wait until the history retention period {command} has passed "
+        "since the feature was last active, and repeat this command; or drop it without "
+        "TRUNCATE HISTORY.",
+    )
+    FEATURE_DROP_HISTORY_TRUNCATION_NOT_ALLOWED = (
+        ErrorCode.FEATURE_DROP_HISTORY_TRUNCATION_NOT_ALLOWED,
+        "The particular feature does not require history truncation: {feature}.",
+    )
+    FEATURE_DROP_NONREMOVABLE_FEATURE = (
+        ErrorCode.FEATURE_DROP_NONREMOVABLE_FEATURE,
+        "Cannot drop {feature} because dropping this feature is not supported.",
+    )
+    FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE = (
+        ErrorCode.FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE,
+        "Cannot drop {feature} because it is no feature that puredelta knows.",
+    )
+    FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD = (
+        ErrorCode.FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD,
+        "Dropping {feature} was partially successful. The feature is now no longer used in "
+        "the current version of the table. However, the feature is still present in "
+        "historical versions of the table. The table feature cannot be dropped from the "
+        "table protocol until these historical versions have expired. To drop the table "
+        "feature from the protocol, please wait for the historical versions to expire, and "
+        "then repeat this command: {command}. Without TRUNCATE HISTORY it can be dropped now.",
+    )
+    IDENTITY_COLUMNS_ALTER_COLUMN_NOT_SUPPORTED = (
+        ErrorCode.IDENTITY_COLUMNS_ALTER_COLUMN_NOT_SUPPORTED,
+        "ALTER TABLE ALTER COLUMN is not supported for IDENTITY columns: {column}.",
+    )
+    IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN = (
+        ErrorCode.IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN,
+        "ALTER TABLE ALTER COLUMN SYNC IDENTITY cannot be called on non IDENTITY columns: "
+        "{column}.",
+    )
+    IDENTITY_COLUMNS_REPLACE_COLUMN_NOT_SUPPORTED = (
+        ErrorCode.IDENTITY_COLUMNS_REPLACE_COLUMN_NOT_SUPPORTED,
+        "ALTER TABLE REPLACE COLUMNS is not supported for tables with IDENTITY columns.",
+    )
+    INVALID_COLUMN_NAMES_WHEN_REMOVING_COLUMN_MAPPING = (
+        ErrorCode.INVALID_COLUMN_NAMES_WHEN_REMOVING_COLUMN_MAPPING,
+        "Found invalid character(s) among {invalid_characters!r} in the column names of your "
+        "schema. Invalid column names: {wrong}. Column mapping cannot be removed when there "
+        "are invalid characters in the column names. Please rename the columns to remove the "
+        "invalid characters and execute this command again.",
+    )
+    INVALID_CONSTRAINT_NAME = (
+        ErrorCode.INVALID_CONSTRAINT_NAME,
+        "Cannot use {name} as the name of a CHECK constraint. This name is reserved.",
+    )
+    MISSING_DELTA_TABLE_NEW_LOCATION = (
+        ErrorCode.MISSING_DELTA_TABLE,
+        "{table} is not a Delta table, which the new location of one has to be. Copy or "
+        "clone the table to it first.",
+    )
+    NEW_CHECK_CONSTRAINT_VIOLATION = (
+        ErrorCode.NEW_CHECK_CONSTRAINT_VIOLATION,
+        "{num_rows} rows in delta.`{root_uri}` violate the new CHECK constraint ({expression})",
+    )
+    NON_BOOLEAN_CHECK_CONSTRAINT = (
+        ErrorCode.NON_BOOLEAN_CHECK_CONSTRAINT,
+        "CHECK constraint '{name}' ({expression}) should be a boolean expression.",
+    )
+    NON_DETERMINISTIC_EXPRESSION_IN_CHECK_CONSTRAINT = (
+        ErrorCode.NON_DETERMINISTIC_EXPRESSION_IN_CHECK_CONSTRAINT,
+        "Found {expression} in a CHECK constraint. A CHECK constraint cannot use a "
+        "nondeterministic expression.",
+    )
+    OPERATION_NOT_ALLOWED_DOMAIN_METADATA = (
+        ErrorCode.OPERATION_NOT_ALLOWED,
+        "The table has metadata of the domain(s) {domain_metadata}, which would be lost.",
+    )
+    OPERATION_NOT_ALLOWED_NOT_NULL = (
+        ErrorCode.OPERATION_NOT_ALLOWED,
+        "Operation not allowed: `NOT NULL in ALTER TABLE ADD COLUMNS` is not supported for "
+        "Delta tables: {required}. The rows there are have no value for it.",
+    )
+    ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION_SUSPENDED = (
+        ErrorCode.ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION,
+        "Row tracking cannot be enabled while it is suspended. Set the table property "
+        "delta.rowTrackingSuspended to false first.",
+    )
+    SET_LOCATION_SCHEMA_MISMATCH = (
+        ErrorCode.SET_LOCATION_SCHEMA_MISMATCH,
+        "The schema of the new Delta location is different than the current table "
+        "schema.\noriginal schema: {original}, partitioned by {partition_columns}\ndestination "
+        "schema: {destination}, partitioned by {partition_columns_shown}\nIf this is "
+        "intended, set {alter_location_bypass_key} to true.",
+    )
+    UNRESOLVED_COLUMN_CONSTRAINT = (
+        ErrorCode.UNRESOLVED_COLUMN,
+        "CHECK constraint '{name}' ({expression}) names a column that does not exist. There "
+        "are: {names}.",
+    )
+    UNSET_NON_EXISTENT_PROPERTY = (
+        ErrorCode.UNSET_NON_EXISTENT_PROPERTY,
+        "Attempted to unset non-existent property '{property}' in table {root_uri}.",
+    )
+    UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP = (
+        ErrorCode.UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP,
+        "ALTER TABLE CHANGE COLUMN is not supported for changing column {column} from {old} "
+        "to {new}. Types become wider where 'delta.enableTypeWidening' is true; fields of "
+        "structs are added and dropped one by one.",
+    )
+    UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP = (
+        ErrorCode.UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP,
+        "Unsupported ALTER TABLE REPLACE COLUMNS operation. Reason: {what}. State every "
+        "column the table has with its type, or use ALTER TABLE DROP COLUMN and ALTER COLUMN "
+        "TYPE.",
+    )
+    UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE_PROPERTY = (
+        ErrorCode.UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE,
+        "Changing column mapping mode from '{old_mode}' to '{new_mode}' is not supported.",
+    )
+    UNSUPPORTED_COMMENT_MAP_ARRAY = (
+        ErrorCode.UNSUPPORTED_COMMENT_MAP_ARRAY,
+        "Can't add a comment to {column}. Adding a comment to a map key/value or array "
+        "element is not supported.",
+    )
+    UNSUPPORTED_DROP_CLUSTERING_COLUMN = (
+        ErrorCode.UNSUPPORTED_DROP_CLUSTERING_COLUMN,
+        "Dropping clustering columns ({wanted}) is not allowed.",
+    )
+    UNSUPPORTED_DROP_PARTITION_COLUMN = (
+        ErrorCode.UNSUPPORTED_DROP_PARTITION_COLUMN,
+        "Dropping partition columns ({partitions}) is not allowed.",
+    )
+    WRONG_COLUMN_DEFAULTS_ADD_COLUMN = (
+        ErrorCode.WRONG_COLUMN_DEFAULTS_ADD_COLUMN,
+        "Failed to execute the command because DEFAULT values are not supported when adding "
+        "new columns to previously existing Delta tables; please add the column {column} "
+        "without a default value first, then run a second ALTER TABLE ALTER COLUMN SET "
+        "DEFAULT command to apply for future inserted rows instead.",
+    )
+    WRONG_COLUMN_DEFAULTS_FEATURE_NOT_ENABLED_ALTER = (
+        ErrorCode.WRONG_COLUMN_DEFAULTS_FEATURE_NOT_ENABLED,
+        "Failed to execute ALTER TABLE command because it assigned a column DEFAULT value to "
+        "{column}, but the corresponding table feature was not enabled. Please retry the "
+        "command again after executing ALTER TABLE tableName SET "
+        "TBLPROPERTIES('delta.feature.{defaults_feature}' = 'supported').",
+    )
+
+    # commands/convert
+    CATALOG_ENTRY_NOT_UPDATED_CONVERT = (
+        ErrorCode.CATALOG_ENTRY_NOT_UPDATED,
+        "The files of {name} are a Delta table now, {path}, but the entry of {name} in the "
+        "catalog is still that of a Parquet table: {reason}. Write nothing to {name} by its "
+        "name until you have run CONVERT TO DELTA {name} again, which changes the entry "
+        "alone, or puredelta.undo_convert, which makes it a Parquet table again.",
+    )
+    CATALOG_ENTRY_NOT_UPDATED_UNDO = (
+        ErrorCode.CATALOG_ENTRY_NOT_UPDATED,
+        "The catalog does not change the entry of {entry} back, so it and the Delta table "
+        "{path} stay as they are: {refused}",
+    )
+    CONCURRENT_WRITE_CATALOG_ENTRY = (
+        ErrorCode.CONCURRENT_WRITE,
+        "The entry of {full_name} in the catalog was changed while the table was converted. "
+        "Nothing was changed; convert it again.",
+    )
+    CONCURRENT_WRITE_CONVERTED_FILES = (
+        ErrorCode.CONCURRENT_WRITE,
+        "Files of {path} were written or removed while it was converted: {shown}. Nothing "
+        "was changed; convert it again when nobody writes there.",
+    )
+    CONCURRENT_WRITE_ICEBERG = (
+        ErrorCode.CONCURRENT_WRITE,
+        "The Iceberg table {path} was written while it was converted: there is {newest} now. "
+        "Nothing was changed; convert it again when nobody writes there.",
+    )
+    CONCURRENT_WRITE_UNDO = (
+        ErrorCode.CONCURRENT_WRITE,
+        "{path} was written to meanwhile, so its conversion cannot be undone.",
+    )
+    CONVERSION_NO_PARTITION_FOUND = (
+        ErrorCode.CONVERSION_NO_PARTITION_FOUND,
+        'Found no partition information in the catalog for table {table}. Have you run "MSCK '
+        'REPAIR TABLE" on your table to discover partitions?',
+    )
+    CONVERSION_UNSUPPORTED_COLUMN_MAPPING = (
+        ErrorCode.CONVERSION_UNSUPPORTED_COLUMN_MAPPING,
+        "The configuration '{config}' cannot be set to `{mode}` when using CONVERT TO DELTA.",
+    )
+    CONVERT_METASTORE_METADATA_MISMATCH = (
+        ErrorCode.CONVERT_METASTORE_METADATA_MISMATCH,
+        "You are trying to convert a table which already has a delta log where the table "
+        "properties in the catalog don't match the configuration in the delta log.\nTable "
+        "properties in catalog: {catalog}\nDelta configuration: {log}\nTo merge the "
+        "configurations, those of the catalog over those of the log, set "
+        "{convert_metadata_check_key} to false.",
+    )
+    CONVERT_NON_PARQUET_TABLE_ENTRY = (
+        ErrorCode.CONVERT_NON_PARQUET_TABLE,
+        "CONVERT TO DELTA only supports parquet tables, but you are trying to convert a "
+        "{source_name} source: {table}",
+    )
+    CONVERT_NON_PARQUET_TABLE_PATH = (
+        ErrorCode.CONVERT_NON_PARQUET_TABLE,
+        "CONVERT TO DELTA only supports parquet tables, but you are trying to convert a "
+        "{source_name} source: `{provider}`.`{name}`",
+    )
+    EMPTY_DIRECTORY = (
+        ErrorCode.EMPTY_DIRECTORY,
+        "No file found in the directory: {directory}. CONVERT TO DELTA takes a directory "
+        "with Parquet files; names that begin with '_' or '.' are hidden.",
+    )
+    EXCEED_LIMIT_LENGTH = (
+        ErrorCode.EXCEED_LIMIT_LENGTH,
+        "Exceeds char/varchar type length limitation: {limit}. The value {text!r} of the "
+        "partition column {column} {declared} has {text_count} characters: {path}",
+    )
+    FAILED_CAST_PARTITION_VALUE_CONVERT = (
+        ErrorCode.FAILED_CAST_PARTITION_VALUE,
+        "Failed to cast partition value `{value}` to {data_type}, the type declared for the "
+        "partition column `{column}`, from parsing the file name: {path}",
+    )
+    FAILED_INFER_SCHEMA = (
+        ErrorCode.FAILED_INFER_SCHEMA,
+        "Failed to infer schema from the given list of files: none of them has a column.",
+    )
+    FAILED_MERGE_SCHEMA_FILE = (
+        ErrorCode.FAILED_MERGE_SCHEMA_FILE,
+        "Failed to merge schema of file {file}:\n{schema_text}\n{reason} Rewrite the file, or "
+        "convert it apart from the others.",
+    )
+    FAILED_READ_FILE_FOOTER_CONVERT = (
+        ErrorCode.FAILED_READ_FILE_FOOTER,
+        "Could not read footer for file: {file}. Neither Arrow nor Spark reads it. {what}",
+    )
+    INVALID_PARTITION_COLUMN_NAME = (
+        ErrorCode.INVALID_PARTITION_COLUMN_NAME,
+        "Found partition columns having invalid character(s) among {invalid_characters!r}: "
+        "{column!r}. Please change the name to your partition columns.",
+    )
+    INVALID_PARTITION_COLUMN_TYPE_CONVERT = (
+        ErrorCode.INVALID_PARTITION_COLUMN_TYPE,
+        "{given!r} is no list of partition columns. Write names and types: 'day date'.",
+    )
+    LOG_CORRUPTED_SINK_LOG = (
+        ErrorCode.LOG_CORRUPTED,
+        "The streaming sink's log {path}/{sink_log_directory} cannot be used: {problem}. To "
+        "convert all files that lie in the directory, set "
+        "spark.databricks.delta.convert.useMetadataLog to false.",
+    )
+    MISSING_DELTA_TABLE_UNDO = (
+        ErrorCode.MISSING_DELTA_TABLE,
+        "{table} is not a Delta table.",
+    )
+    MISSING_ICEBERG_CLASS = (
+        ErrorCode.MISSING_ICEBERG_CLASS,
+        "Iceberg class was not found. Please ensure Delta Iceberg support is installed: pip "
+        "install 'puredelta[iceberg]' ({missing}).",
+    )
+    MISSING_PROVIDER_FOR_CONVERT_PATH = (
+        ErrorCode.MISSING_PROVIDER_FOR_CONVERT,
+        "CONVERT TO DELTA only supports parquet tables. Please rewrite your target as "
+        "parquet.`{path}` if it's a parquet directory.",
+    )
+    MISSING_PROVIDER_FOR_CONVERT_TABLE = (
+        ErrorCode.MISSING_PROVIDER_FOR_CONVERT,
+        "CONVERT TO DELTA only supports parquet tables. Please rewrite your target as "
+        "parquet.`{location}` if it's a parquet directory.",
+    )
+    NOT_NULL_CONSTRAINT_VIOLATED = (
+        ErrorCode.NOT_NULL_CONSTRAINT_VIOLATED,
+        "NOT NULL constraint violated for column: {column}. The partition column is declared "
+        "NOT NULL, but it is NULL for the file {path}.",
+    )
+    OPERATION_NOT_ALLOWED_DETAIL_LATE_DEFAULT = (
+        ErrorCode.OPERATION_NOT_ALLOWED_DETAIL,
+        "The column {column} was added to the table with the default {default}, which Spark "
+        "shows for the rows of the file {file}, written before. A Delta table would show "
+        "NULL: rewrite the file (INSERT OVERWRITE of its partition or table) before you "
+        "convert.",
+    )
+    OPERATION_NOT_ALLOWED_DETAIL_OTHER_FILES = (
+        ErrorCode.OPERATION_NOT_ALLOWED_DETAIL,
+        "{path} is a Delta table already, and {others_count} Parquet file(s) have been "
+        "written to it since that it does not know: {shown}. Their rows would be lost. Call "
+        "puredelta.undo_convert for {full_name} and convert it again, or move the files away.",
+    )
+    OPERATION_NOT_ALLOWED_DETAIL_OUTSIDE = (
+        ErrorCode.OPERATION_NOT_ALLOWED_DETAIL,
+        "Fail to relativize path {location} against base path {root_uri}: the partition "
+        "{partition} of {table} lies outside of the table's directory. Move its files to "
+        "{root_uri}/{partition} and set its location (ALTER TABLE ... SET LOCATION), or drop "
+        "the partition from the catalog.",
+    )
+    OPERATION_NOT_ALLOWED_DETAIL_SHARED_DIRECTORY = (
+        ErrorCode.OPERATION_NOT_ALLOWED_DETAIL,
+        "Two partitions of {table} share the directory {root_uri}/{path}, so their files "
+        "cannot be told apart. Drop one of them from the catalog.",
+    )
+    OPERATION_NOT_ALLOWED_DETAIL_UNDO = (
+        ErrorCode.OPERATION_NOT_ALLOWED_DETAIL,
+        "The conversion of {path} cannot be undone: {reason}. The table stays as it is; to "
+        "get Parquet files of it, write its rows: df.write.parquet(path).",
+    )
+    OPERATION_NOT_ALLOWED_DETAIL_VERIFY = (
+        ErrorCode.OPERATION_NOT_ALLOWED_DETAIL,
+        "There are no statistics to verify: convert with statistics, or without verify=True.",
+    )
+    OPERATION_NOT_ALLOWED_DETAIL_VIEW = (
+        ErrorCode.OPERATION_NOT_ALLOWED_DETAIL,
+        "Operation not allowed: `Converting a view to a Delta table` is not supported for "
+        "Delta tables: {table}",
+    )
+    PARQUET_TYPE_ILLEGAL = (
+        ErrorCode.PARQUET_TYPE_ILLEGAL,
+        "Spark cannot read the schema of the file {file}, so it cannot be part of a table: "
+        "{reason} {way_out}",
+    )
+    PARSE_SYNTAX_ERROR = (
+        ErrorCode.PARSE_SYNTAX_ERROR,
+        "{identifier!r} is not the name of a table. Name a table of the catalog, or a "
+        "Parquet directory as parquet.`/path`, with backticks around the path.",
+    )
+    PARTITION_SCHEMA_IN_ICEBERG_TABLES = (
+        ErrorCode.PARTITION_SCHEMA_IN_ICEBERG_TABLES,
+        "Partition schema cannot be specified when converting Iceberg tables. It is "
+        "automatically inferred.",
+    )
+    PATH_DOES_NOT_EXIST_CONVERT = (
+        ErrorCode.PATH_DOES_NOT_EXIST,
+        "{path} doesn't exist",
+    )
+    PATH_NOT_FOUND_ICEBERG = (
+        ErrorCode.PATH_NOT_FOUND,
+        "There is no Iceberg table at {path}. Name the directory of a table or its metadata "
+        "file, absolutely: iceberg.`/path/metadata/v3.metadata.json`.",
+    )
+    PATH_NOT_FOUND_RELATIVE = (
+        ErrorCode.PATH_NOT_FOUND,
+        "Path does not exist: {path}. The path of {provider}.`{path}` must be absolute.",
+    )
+    REQUIRES_SINGLE_PART_NAMESPACE = (
+        ErrorCode.REQUIRES_SINGLE_PART_NAMESPACE,
+        "{session_catalog} requires a single-part namespace, but got identifier "
+        "{identifier}. CONVERT TO DELTA takes tables of {session_catalog} only.",
+    )
+    TABLE_NOT_FOUND_CONVERTED = (
+        ErrorCode.TABLE_NOT_FOUND,
+        "`{path}` is not a Delta table. If it is a directory of Parquet files, convert "
+        "parquet.`{path}`.",
+    )
+    TABLE_OR_VIEW_NOT_FOUND_CONVERT = (
+        ErrorCode.TABLE_OR_VIEW_NOT_FOUND,
+        "The table or view {table} cannot be found ({place}). Verify the spelling and "
+        "correctness of the schema and catalog. CONVERT TO DELTA takes tables of "
+        "{session_catalog}, no temporary views, and directories: parquet.`/path`.",
+    )
+    TABLE_OR_VIEW_NOT_FOUND_UNDO = (
+        ErrorCode.TABLE_OR_VIEW_NOT_FOUND,
+        "The table or view {table} cannot be found. Verify the spelling and correctness of "
+        "the schema and catalog.",
+    )
+    UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME_EMPTY = (
+        ErrorCode.UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME,
+        "Empty partition column {half} in '{directory}', from parsing the file name: {path}. "
+        "Hive spells an absent value {hive_null}.",
+    )
+    UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME_INFERRED = (
+        ErrorCode.UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME,
+        "The partition columns cannot be inferred: other files have {expected_columns}, but "
+        "{parsed_columns} is parsed from the file name {path}. Convert the directories apart.",
+    )
+    UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME_OTHER = (
+        ErrorCode.UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME,
+        "Expecting partition column `{expected_column}`, but found partition column "
+        "`{parsed_column}` from parsing the file name: {path}",
+    )
+    UNEXPECTED_PARTITION_SCHEMA_FROM_USER = (
+        ErrorCode.UNEXPECTED_PARTITION_SCHEMA_FROM_USER,
+        "CONVERT TO DELTA was called with a partition schema different from the partition "
+        "schema inferred from the catalog, please avoid providing the schema so that the "
+        "partition schema can be chosen from the catalog.\n\ncatalog partition "
+        "schema:\n{catalog_partitions}\nprovided partition schema:\n{provided_partitions}",
+    )
+    UNSUPPORTED_DATA_FILE_ENCODING = (
+        ErrorCode.UNSUPPORTED_DATA_FILE,
+        "The name of {file_path!a} in {path} is no UTF-8, so Spark cannot open the file. "
+        "Rename it, or the directory it is in.",
+    )
+    UNSUPPORTED_DATA_TYPES_CONVERT = (
+        ErrorCode.UNSUPPORTED_DATA_TYPES,
+        "Found columns using unsupported data types: [{columns}] in {found_in}. A Delta "
+        "table cannot hold them: cast the columns to another type and rewrite the file.",
+    )
+    UNSUPPORTED_DATA_TYPES_ICEBERG = (
+        ErrorCode.UNSUPPORTED_DATA_TYPES,
+        "The Iceberg table cannot become a Delta table: its column {column} {reason}, which "
+        "no Delta table can have over the same files. Drop the column in Iceberg, or write "
+        "the rows to a new table.",
+    )
+    UNSUPPORTED_ICEBERG_TABLE_DELETES = (
+        ErrorCode.UNSUPPORTED_ICEBERG_TABLE,
+        "Rows are deleted that the file {path} does not have: it has {record_count}, and row "
+        "{positions} is deleted.",
+    )
+    UNSUPPORTED_ICEBERG_TABLE_FIELD_IDS = (
+        ErrorCode.UNSUPPORTED_ICEBERG_TABLE,
+        "The Iceberg table cannot become a Delta table: the column {column} of the file "
+        "{path} has no id, Iceberg finds it by its name (schema.name-mapping.default). "
+        "Rewrite the table's data files in Iceberg (rewrite_data_files), then convert it "
+        "again.",
+    )
+    UNSUPPORTED_ICEBERG_TABLE_FILE = (
+        ErrorCode.UNSUPPORTED_ICEBERG_TABLE,
+        "The file {path} of the Iceberg table {reason}.",
+    )
+    UNSUPPORTED_ICEBERG_TABLE_METADATA = (
+        ErrorCode.UNSUPPORTED_ICEBERG_TABLE,
+        "The file {path} is no metadata of an Iceberg table that pyiceberg can read: {error}",
+    )
+    UNSUPPORTED_ICEBERG_TABLE_METADATA_FILES = (
+        ErrorCode.UNSUPPORTED_ICEBERG_TABLE,
+        "{path} has metadata of an Iceberg table, but only its catalog knows which file is "
+        "the newest that was committed. Name that file (in pyiceberg: "
+        "table.metadata_location), probably iceberg.`{path}/metadata/{newest}`.",
+    )
+    UNSUPPORTED_ICEBERG_TABLE_MISSING_COLUMN = (
+        ErrorCode.UNSUPPORTED_ICEBERG_TABLE,
+        "The Iceberg table cannot become a Delta table: the file {path} lacks the column "
+        "{column}, which its partition knows, and not all files are partitioned by it. "
+        "Rewrite the file in Iceberg (rewrite_data_files), then convert it again.",
+    )
+    UNSUPPORTED_ICEBERG_TABLE_REASON = (
+        ErrorCode.UNSUPPORTED_ICEBERG_TABLE,
+        "The Iceberg table cannot become a Delta table: it {reason}. Rewrite its data files "
+        "in Iceberg (rewrite_data_files), then convert it again.",
+    )
+    UNSUPPORTED_ON_CONNECT_CONVERT_TABLE = (
+        ErrorCode.UNSUPPORTED_ON_CONNECT,
+        "CONVERT TO DELTA of the table {table} needs a classic session: a Spark Connect "
+        "client has no access to the session catalog. Name the directory, parquet.`/path`.",
+    )
+    WRONG_STATISTICS = (
+        ErrorCode.WRONG_STATISTICS,
+        "The statistics that files of {path} hold are wrong:\n{shown}\nNothing was changed. "
+        "Rewrite the files: every reader, Spark too, skips rows by what they say.",
+    )
+
+    # commands/create
+    AGGREGATE_IN_GENERATED_COLUMN = (
+        ErrorCode.AGGREGATE_IN_GENERATED_COLUMN,
+        "Found {expression}. A generated column cannot use an aggregate expression: {column}.",
+    )
+    CANNOT_REPLACE_MISSING_TABLE = (
+        ErrorCode.CANNOT_REPLACE_MISSING_TABLE,
+        "Table {table} cannot be replaced as it does not exist. Use CREATE OR REPLACE TABLE "
+        "to create the table.",
+    )
+    CLUSTERING_REPLACE_TABLE_WITH_PARTITIONED_TABLE = (
+        ErrorCode.CLUSTERING_REPLACE_TABLE_WITH_PARTITIONED_TABLE,
+        "Replacing a clustered Delta table with a partitioned table is not allowed.",
+    )
+    CLUSTER_BY_WITH_PARTITIONED_BY = (
+        ErrorCode.CLUSTER_BY_WITH_PARTITIONED_BY,
+        "Clustering and partitioning cannot both be specified. Please remove partitionedBy "
+        "if you want to create a Delta table with clustering.",
+    )
+    CREATE_TABLE_SCHEME_MISMATCH = (
+        ErrorCode.CREATE_TABLE_SCHEME_MISMATCH,
+        "The specified schema does not match the existing schema at {path}. Specified: "
+        "{columns}. Existing: {schema}. Differences: {differences}. To replace the table, "
+        "use replace().",
+    )
+    CREATE_TABLE_SET_CLUSTERING_TABLE_FEATURE = (
+        ErrorCode.CREATE_TABLE_SET_CLUSTERING_TABLE_FEATURE,
+        "Cannot enable {clustering} table feature using TBLPROPERTIES. Please use CREATE OR "
+        "REPLACE TABLE CLUSTER BY to create a Delta table with clustering.",
+    )
+    CREATE_TABLE_WITH_NON_EMPTY_LOCATION_CLONE = (
+        ErrorCode.CREATE_TABLE_WITH_NON_EMPTY_LOCATION,
+        "Cannot create table (`delta`.`{table}`). The associated location ('{path}') is not "
+        "empty. Clone to another place, or replace the table that is there.",
+    )
+    CREATE_TABLE_WITH_NON_EMPTY_LOCATION_CREATE = (
+        ErrorCode.CREATE_TABLE_WITH_NON_EMPTY_LOCATION,
+        "Cannot create table ({name}). The associated location ('{path}') is not empty and "
+        "also not a Delta table. Convert its Parquet files, or use another location.",
+    )
+    GENERATED_COLUMNS_EXPR_TYPE_MISMATCH = (
+        ErrorCode.GENERATED_COLUMNS_EXPR_TYPE_MISMATCH,
+        "The expression type of the generated column {column} is {found}, but the column "
+        "type is {wanted}. Cast the expression.",
+    )
+    ILLEGAL_USAGE_OVERWRITE_SCHEMA = (
+        ErrorCode.ILLEGAL_USAGE,
+        "overwriteSchema is not allowed when replacing a Delta table: a replacement always "
+        "takes the columns of the rows. Leave the option out, or overwrite the rows alone.",
+    )
+    INVALID_CLONE_PATH = (
+        ErrorCode.INVALID_CLONE_PATH,
+        "The target location for CLONE needs to be an absolute path or table name. Use an "
+        "absolute path instead of {path}.",
+    )
+    INVALID_GENERATED_COLUMN_REFERENCES = (
+        ErrorCode.INVALID_GENERATED_COLUMN_REFERENCES,
+        "A generated column cannot use a non-existent column or another generated column: "
+        "{column} is generated as {expression}.",
+    )
+    NON_DETERMINISTIC_EXPRESSION_IN_GENERATED_COLUMN = (
+        ErrorCode.NON_DETERMINISTIC_EXPRESSION_IN_GENERATED_COLUMN,
+        "Found {expression}. A generated column cannot use a non deterministic expression: "
+        "{column}.",
+    )
+    SCHEMA_NOT_PROVIDED_COLUMNS = (
+        ErrorCode.SCHEMA_NOT_PROVIDED,
+        "Table schema is not provided. Please provide the schema (column definition) of the "
+        "table when using REPLACE table and an AS SELECT query is not provided.",
+    )
+    TABLE_NAME_ALREADY_EXISTS = (
+        ErrorCode.TABLE_NAME_ALREADY_EXISTS,
+        "Table {name_shown} already exists.",
+    )
+    TABLE_OR_VIEW_ALREADY_EXISTS = (
+        ErrorCode.TABLE_OR_VIEW_ALREADY_EXISTS,
+        "Cannot create table or view {name} because it already exists. Choose a different "
+        "name, drop or replace the existing object, or add the IF NOT EXISTS clause "
+        "(createIfNotExists) to tolerate pre-existing objects.",
+    )
+    TABLE_OR_VIEW_NOT_FOUND_REPLACE = (
+        ErrorCode.TABLE_OR_VIEW_NOT_FOUND,
+        "The table or view {name} cannot be found: there is nothing to replace. Create it, "
+        "or use createOrReplace.",
+    )
+    UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE_CLONE = (
+        ErrorCode.UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE,
+        "Changing column mapping mode from '{current}' to '{wanted}' is not supported.",
+    )
+    UNSUPPORTED_DEEP_CLONE = (
+        ErrorCode.UNSUPPORTED_DEEP_CLONE,
+        "Deep clone is not supported by this Delta version. Make a shallow clone, or write "
+        "the rows of the table to a new one.",
+    )
+    UNSUPPORTED_NON_EMPTY_CLONE = (
+        ErrorCode.UNSUPPORTED_NON_EMPTY_CLONE,
+        "The clone destination table is non-empty ({path}). Please truncate the table or "
+        "delete its rows before running CLONE.",
+    )
+    WRONG_COLUMN_DEFAULTS_FEATURE_NOT_ENABLED_CREATE = (
+        ErrorCode.WRONG_COLUMN_DEFAULTS_FEATURE_NOT_ENABLED,
+        "Failed to execute CREATE TABLE command because it assigned a column DEFAULT value "
+        "to {names}, but the corresponding table feature was not enabled. Please retry the "
+        "command with the table property '{feature_prefix}{defaults_feature}' = 'supported'.",
+    )
+
+    # commands/definition
+    CONSTRAINT_DEPENDENT_COLUMN_CHANGE = (
+        ErrorCode.CONSTRAINT_DEPENDENT_COLUMN_CHANGE,
+        "Cannot alter column {column} because this column is referenced by the following "
+        "check constraint(s): {constraints}. Drop them first.",
+    )
+    GENERATED_COLUMNS_DEPENDENT_COLUMN_CHANGE = (
+        ErrorCode.GENERATED_COLUMNS_DEPENDENT_COLUMN_CHANGE,
+        "Cannot alter column {column} because this column is referenced by the following "
+        "generated column(s): {dependent}.",
+    )
+    GEOSPATIAL_NOT_SUPPORTED_MIXED = (
+        ErrorCode.GEOSPATIAL_NOT_SUPPORTED,
+        "A column of a table has one coordinate reference system, but every value of these "
+        "has its own: {mixed}. Give all values the same, for example by `ST_SetSrid(value, "
+        "4326)`, or store ST_AsBinary and ST_Srid of them.",
+    )
+    IDENTITY_COLUMNS_ILLEGAL_STEP = (
+        ErrorCode.IDENTITY_COLUMNS_ILLEGAL_STEP,
+        "IDENTITY column step cannot be 0: {column}.",
+    )
+    IDENTITY_COLUMNS_PARTITION_NOT_SUPPORTED = (
+        ErrorCode.IDENTITY_COLUMNS_PARTITION_NOT_SUPPORTED,
+        "PARTITIONED BY IDENTITY column {column} is not supported.",
+    )
+    IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE = (
+        ErrorCode.IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE,
+        "DataType {field_type} is not supported for IDENTITY columns: make {column} a BIGINT.",
+    )
+    NESTED_NOT_NULL_CONSTRAINT = (
+        ErrorCode.NESTED_NOT_NULL_CONSTRAINT,
+        "The {part} type of the field {column} contains a NOT NULL constraint. Delta does "
+        "not support NOT NULL constraints nested within arrays or maps: {data_type}.",
+    )
+    SCHEMA_MISMATCH_COLUMNS = (
+        ErrorCode.SCHEMA_MISMATCH,
+        "A metadata mismatch was detected when writing to the Delta table.\n- A schema "
+        "mismatch detected when writing to the Delta table (Table ID: {id}). Not in the "
+        "table, or wider than there: {extra}.\nTo enable schema migration, set the option "
+        "mergeSchema to true (or the session setting "
+        "spark.databricks.delta.schema.autoMerge.enabled). To keep the table's schema, drop "
+        "or cast these columns.\nTable schema: {schema}\nData schema: {rows}",
+    )
+    SCHEMA_MISMATCH_PARTITIONING = (
+        ErrorCode.SCHEMA_MISMATCH,
+        "A metadata mismatch was detected when writing to the Delta table.\n- Partition "
+        "columns do not match the partition columns of the table.\nGiven: {wanted}\nTable: "
+        "{partition_columns}\nLeave partition_by out to keep the table's. To change it, "
+        "overwrite the table with the option overwriteSchema.",
+    )
+    UNSUPPORTED_DATA_TYPES_COLUMNS = (
+        ErrorCode.UNSUPPORTED_DATA_TYPES,
+        "Found columns using unsupported data types: [{wrong}]. Cast them to a type that "
+        "Delta tables have.",
+    )
+    UNSUPPORTED_EXPRESSION_QUERY = (
+        ErrorCode.UNSUPPORTED_EXPRESSION,
+        "The {what} of the table is no expression over one row: {expression}. Queries in it "
+        "would read tables of everybody who writes to this one. Remove it with ALTER TABLE.",
+    )
+    UNSUPPORTED_EXPRESSION_REFLECTION = (
+        ErrorCode.UNSUPPORTED_EXPRESSION,
+        "The {what} of the table calls {function}, which runs code in the JVM of everybody "
+        "who writes to the table: {expression}. Remove it with ALTER TABLE, or, if you trust "
+        "all who may write to the table, set {allow_reflection_key} to true.",
+    )
+
+    # commands/dml
+    CONFLICT_SET_COLUMN = (
+        ErrorCode.CONFLICT_SET_COLUMN,
+        "There is a conflict from these SET columns: [{column_list}].",
+    )
+    DUPLICATE_COLUMNS_ON_INSERT = (
+        ErrorCode.DUPLICATE_COLUMNS_ON_INSERT,
+        "Duplicate column names in INSERT clause: {repeated}.",
+    )
+    FAILED_RECOGNIZE_PREDICATE = (
+        ErrorCode.FAILED_RECOGNIZE_PREDICATE,
+        "Cannot recognize the predicate '{predicate}'",
+    )
+    FIELD_NOT_FOUND_DESCEND = (
+        ErrorCode.FIELD_NOT_FOUND,
+        "No such struct field {field} in {listed} (column {written}).",
+    )
+    IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED_CLAUSE = (
+        ErrorCode.IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED,
+        "Providing values for GENERATED ALWAYS AS IDENTITY column {written} is not supported.",
+    )
+    IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED = (
+        ErrorCode.IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED,
+        "UPDATE on IDENTITY column {written} is not supported.",
+    )
+    INVALID_CONF_VALUE_TYPE_WIDENING = (
+        ErrorCode.INVALID_CONF_VALUE,
+        "{conf_key} is {text!r}, but it must be one of {known}.",
+    )
+    INVALID_EXTRACT_BASE_FIELD_TYPE = (
+        ErrorCode.INVALID_EXTRACT_BASE_FIELD_TYPE,
+        'Can\'t extract a value from "{base}". Need a complex type [STRUCT, ARRAY, MAP] but '
+        'got "{kind}".',
+    )
+    MERGE_ADD_VOID_COLUMN = (
+        ErrorCode.MERGE_ADD_VOID_COLUMN,
+        "Cannot add column `{new_column}` with type VOID. Please explicitly specify a "
+        "non-void type.",
+    )
+    MERGE_MISSING_WHEN = (
+        ErrorCode.MERGE_MISSING_WHEN,
+        "There must be at least one WHEN clause in a MERGE statement.",
+    )
+    MERGE_UNRESOLVED_EXPRESSION_COLUMN = (
+        ErrorCode.MERGE_UNRESOLVED_EXPRESSION,
+        "Cannot resolve {sql_expr} in {clause} given columns {cols}.",
+    )
+    MERGE_UNRESOLVED_EXPRESSION_DEFAULT = (
+        ErrorCode.MERGE_UNRESOLVED_EXPRESSION,
+        "Cannot resolve DEFAULT as a value of {written}: columns have defaults, fields "
+        "inside of them have none.",
+    )
+    MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW = (
+        ErrorCode.MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW,
+        "Cannot perform Merge as multiple source rows matched and attempted to modify the "
+        "same target row in the Delta table in possibly conflicting ways. By SQL semantics "
+        "of Merge, when multiple source rows match on the same target row, the result may be "
+        "ambiguous as it is unclear which source row should be used to update or delete the "
+        "matching target row. You can preprocess the source table to eliminate the "
+        "possibility of multiple matches. For example, the target row {shown}. Nothing was "
+        "changed.",
+    )
+    NON_PARTITION_COLUMN_REFERENCE = (
+        ErrorCode.NON_PARTITION_COLUMN_REFERENCE,
+        "Predicate references non-partition column '{column}'. Only the partition columns "
+        "may be referenced: [{partition_columns}]",
+    )
+    OPERATION_NOT_ALLOWED_DETAIL_EXPLAIN_MODE = (
+        ErrorCode.OPERATION_NOT_ALLOWED_DETAIL,
+        "There is no mode {mode!r} of explain. Use 'plan', which runs no Spark job, or "
+        "'source', which evaluates the source; dry_run() goes on to the counts.",
+    )
+    OPERATION_NOT_ALLOWED_DETAIL_PREVIEW_LIMIT = (
+        ErrorCode.OPERATION_NOT_ALLOWED_DETAIL,
+        "The limit of a preview is {limit!r}: give a whole number of rows, 1 or more.",
+    )
+    RESERVED_CDC_COLUMNS_ON_WRITE_PREVIEW = (
+        ErrorCode.RESERVED_CDC_COLUMNS_ON_WRITE,
+        "A preview has the columns {change_type} and {clause_column}, but the table has "
+        "{taken} already. Use dry_run() for the counts.",
+    )
+    UNSUPPORTED_NESTED_FIELD_IN_OPERATION = (
+        ErrorCode.UNSUPPORTED_NESTED_FIELD_IN_OPERATION,
+        "Nested field is not supported in the INSERT clause of MERGE operation (field = "
+        "{field_name}).",
+    )
+    UNSUPPORTED_NESTED_FIELD_IN_UPDATE = (
+        ErrorCode.UNSUPPORTED_NESTED_FIELD_IN_UPDATE,
+        "Cannot resolve {value} in target columns in {clause} given columns {displayed} - "
+        "Updating nested fields is only supported for StructType.",
+    )
+    UNSUPPORTED_SUBQUERY_IN_PARTITION_PREDICATES = (
+        ErrorCode.UNSUPPORTED_SUBQUERY_IN_PARTITION_PREDICATES,
+        "Subquery is not supported in partition predicates.",
+    )
+
+    # commands/write
+    COLUMN_ALREADY_EXISTS = (
+        ErrorCode.COLUMN_ALREADY_EXISTS,
+        "A column is named twice in the column list {columns_shown}.",
+    )
+    DATA_CHANGE_FALSE = (
+        ErrorCode.DATA_CHANGE_FALSE,
+        "Cannot change table metadata because the 'dataChange' option is set to false. "
+        "Attempted operation: '{attempted}'. Leave the option out, or change the table first.",
+    )
+    DYNAMIC_PARTITION_OVERWRITE_DISABLED = (
+        ErrorCode.DYNAMIC_PARTITION_OVERWRITE_DISABLED,
+        "Dynamic partition overwrite mode is specified by session config or write options, "
+        "but it is disabled by `{setting}=false`.",
+    )
+    EMPTY_DATA = (
+        ErrorCode.EMPTY_DATA,
+        "Data used in creating the Delta table doesn't have any columns.",
+    )
+    EXPECTATION_VIOLATED = (
+        ErrorCode.EXPECTATION_VIOLATED,
+        "Rows are not as expected. Broken: {shown}. Nothing was written.",
+    )
+    IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED_WRITE = (
+        ErrorCode.IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED,
+        "Providing values for GENERATED ALWAYS AS IDENTITY column {col_name} is not "
+        "supported. Leave it out.",
+    )
+    INVALID_ARGUMENT_EXPECTATION = (
+        ErrorCode.INVALID_ARGUMENT,
+        "The expectation {expectation!r} must be a condition, as SQL text or a Column, not {type}.",
+    )
+    INVALID_ARGUMENT_EXPECTATION_ACTION = (
+        ErrorCode.INVALID_ARGUMENT,
+        "The expectation {expectation!r} has the action {given!r}. Use 'warn', 'drop' or 'fail'.",
+    )
+    INVALID_WRITE_OPTION_FLAG = (
+        ErrorCode.INVALID_WRITE_OPTION,
+        "The write option {option!r} is true or false, not {text!r}.",
+    )
+    INVALID_WRITE_OPTION_MODE = (
+        ErrorCode.INVALID_WRITE_OPTION,
+        "There is no write mode {mode!r}. Use one of {modes}.",
+    )
+    INVALID_WRITE_OPTION_NULL_PARTITIONS = (
+        ErrorCode.INVALID_WRITE_OPTION,
+        "Invalid value {given!r} for option '{option}', this option should be specified only "
+        "in Dynamic Partition Overwrite mode.",
+    )
+    INVALID_WRITE_OPTION_PARTITION_OVERWRITE_MODE = (
+        ErrorCode.INVALID_WRITE_OPTION,
+        "The write option 'partitionOverwriteMode' is static or dynamic, not {mode!r}.",
+    )
+    INVALID_WRITE_OPTION_UNKNOWN = (
+        ErrorCode.INVALID_WRITE_OPTION,
+        "There is no write option {option!r}. Options are {write_options}, table properties "
+        "(delta.*), and settings of Parquet's writer (parquet.*).",
+    )
+    MISSING_NOT_NULL_COLUMN_VALUE = (
+        ErrorCode.MISSING_NOT_NULL_COLUMN_VALUE,
+        "Column {column}, which has a NOT NULL constraint, is missing from the data being "
+        "written into the table.",
+    )
+    NON_PARTITION_COLUMN = (
+        ErrorCode.NON_PARTITION_COLUMN,
+        "PARTITION clause cannot contain the non-partition column: `{column}`. The table is "
+        "partitioned by {partition_columns}.",
+    )
+    OPERATION_NOT_ALLOWED_PREVIEW_WRITE = (
+        ErrorCode.OPERATION_NOT_ALLOWED,
+        "Only a write with replaceWhere has a preview: what others write are the rows as "
+        "they are. Use dry_run_write for counts.",
+    )
+    OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE = (
+        ErrorCode.OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE,
+        "'overwriteSchema' cannot be used in dynamic partition overwrite mode.",
+    )
+    REPLACE_WHERE_WITHOUT_DATA_CHANGE = (
+        ErrorCode.REPLACE_WHERE_WITHOUT_DATA_CHANGE,
+        "'replaceWhere' cannot be used with data filters when 'dataChange' is set to false. "
+        "Filters: {replaceWhere}. Name partition columns only, or leave dataChange out.",
+    )
+    REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE = (
+        ErrorCode.REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE,
+        "A 'replaceWhere' expression and 'partitionOverwriteMode'='dynamic' cannot both be "
+        "set in the DataFrameWriter options.",
+    )
+    TABLE_ALREADY_EXISTS = (
+        ErrorCode.TABLE_ALREADY_EXISTS,
+        "Cannot write to already existent path {path} without setting OVERWRITE = 'true': a "
+        "Delta table is there. Use mode 'append' or 'overwrite'.",
+    )
+    UNRESOLVED_COLUMN_WRITE = (
+        ErrorCode.UNRESOLVED_COLUMN,
+        "The table has no column {column!r}, only {names}.",
     )
 
     def __init__(self, code: ErrorCode, template: str) -> None:

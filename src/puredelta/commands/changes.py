@@ -9,7 +9,7 @@ from enum import Enum
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.read_table import TimestampArgument, parse_version, resolve_timestamp
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.log.changes.change_feed import ChangeFiles, find_change_files
 from puredelta.log.changes.change_range import (
     AtTime,
@@ -116,10 +116,7 @@ def find_changes(
 ) -> FoundChanges:
     """Return the files that hold the changes of a range; errors are those of `read_changes`."""
     if start is None:
-        raise InvalidRequestError(
-            "No startingVersion or startingTimestamp provided for CDC read. Pass one of them.",
-            code=ErrorCode.NO_START_FOR_CDC_READ,
-        )
+        raise InvalidRequestError(Message.NO_START_FOR_CDC_READ)
     listing = list_log(log.store)
     # The newest version of this listing, since both must describe the same versions.
     newest = log.snapshot(version=listing.latest_version)
@@ -156,9 +153,9 @@ def bound_of(
     """
     if version is not None and timestamp is not None:
         raise InvalidRequestError(
-            f"Multiple {which} arguments provided for CDC read. Please provide one of either "
-            f"{which}Timestamp ({timestamp!r}) or {which}Version ({version!r}).",
-            code=ErrorCode.MULTIPLE_CDC_BOUNDARY,
+            Message.MULTIPLE_CDC_BOUNDARY,
+            timestamp=timestamp,
+            version=version,
             startingOrEnding=which,
         )
     if version is not None:
@@ -205,9 +202,7 @@ def _mapped_schema(text: str) -> MappedSchema:
         return MappedSchema(text.strip().lower())
     except ValueError as unknown:
         raise InvalidRequestError(
-            f"Invalid value {text!r} for the setting {delta_conf.CDF_MAPPED_SCHEMA.key}: use "
-            "'endVersion', 'latest' or 'legacy'.",
-            code=ErrorCode.INVALID_WRITE_OPTION,
+            Message.INVALID_WRITE_OPTION_CHANGES_SCHEMA,
             setting=delta_conf.CDF_MAPPED_SCHEMA.key,
             value=text,
         ) from unknown

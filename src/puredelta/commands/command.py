@@ -15,12 +15,7 @@ from typing_extensions import assert_never
 
 from puredelta.commands.definition.dependent_rules import require_harmless
 from puredelta.commands.file_options import CommitSettings, require_no_arbiter
-from puredelta.errors import (
-    ConcurrentWriteException,
-    DeltaError,
-    ErrorCode,
-    InvalidRequestError,
-)
+from puredelta.errors import ConcurrentWriteException, DeltaError, InvalidRequestError, Message
 from puredelta.log.commit.commit_request import (
     DEFAULT_ENVIRONMENT,
     Committed,
@@ -136,17 +131,15 @@ def _stale(why: Stale, snapshot: Snapshot) -> DeltaError:
     match why:
         case Stale.COLUMNS:
             return InvalidRequestError(
-                "The rows to be written read columns of the table itself that are gone or have "
-                f"another type now. {again}",
-                code=ErrorCode.SCHEMA_CHANGE_SINCE_ANALYSIS,
+                Message.SCHEMA_CHANGE_SINCE_ANALYSIS,
+                again=again,
                 path=snapshot.root_uri,
                 version=snapshot.version,
             )
         case Stale.UNREACHABLE:
             return ConcurrentWriteException(
-                "A concurrent transaction has written new data since the rows to be written were "
-                f"read from the table itself. {again}",
-                code=ErrorCode.CONCURRENT_WRITE,
+                Message.CONCURRENT_WRITE_OWN_READS,
+                again=again,
                 path=snapshot.root_uri,
                 version=snapshot.version,
             )

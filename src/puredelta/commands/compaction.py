@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from puredelta.commands.command import Command, PostCommitHook, next_command
 from puredelta.commands.file_options import parse_bytes
 from puredelta.commands.finish import discarded_on_failure, finish
-from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
+from puredelta.errors import DeltaError, InvalidRequestError, Message
 from puredelta.log.commit.commit_request import CommitRequest, Committed
 from puredelta.log.commit.row_ids import PRESERVED_TAG
 from puredelta.log.files.file_table import FileTable, remove_file
@@ -143,8 +143,9 @@ def _share(conf: DeltaConf, settings: Mapping[str, str]) -> float:
 
 def _invalid(conf: DeltaConf, settings: Mapping[str, str], need: str) -> InvalidRequestError:
     return InvalidRequestError(
-        f"The setting {conf.key} cannot be {conf.text(settings)!r}: it {need}.",
-        code=ErrorCode.INVALID_WRITE_OPTION,
+        Message.INVALID_WRITE_OPTION_OPTIMIZE_SETTING,
+        value_shown=conf.text(settings),
+        need=need,
         setting=conf.key,
     )
 
@@ -433,11 +434,7 @@ def require_all_rows(bins: Sequence[Bin], written: Sequence[WriteResult]) -> Non
     known = [count for count in counts if count is not None]
     num_rows = sum(result.num_rows for result in written)
     if len(known) == len(counts) and sum(known) != num_rows:
-        raise DeltaError(
-            f"OPTIMIZE wrote {num_rows} rows of files that hold {sum(known)} by their "
-            "statistics. Nothing was committed. The statistics are wrong, or this is a bug.",
-            code=ErrorCode.NUM_RECORDS_MISMATCH,
-        )
+        raise DeltaError(Message.NUM_RECORDS_MISMATCH_OPTIMIZE, num_rows=num_rows, known=sum(known))
 
 
 logger = logging.getLogger(__name__)

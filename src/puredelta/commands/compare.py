@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from puredelta.commands.read_table import utc_time
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.log.changes.change_feed import find_change_files
 from puredelta.log.changes.change_range import commit_times
 from puredelta.log.files.file_table import FileTable, file_keys
@@ -71,9 +71,7 @@ def diff_rows(
     names = newer.config.schema.names
     if unknown := [key for key in keys or () if key not in names]:
         raise InvalidRequestError(
-            f"keys names {unknown[0]!r}, which is no column. There are: {', '.join(names)}.",
-            code=ErrorCode.COLUMN_NOT_FOUND_IN_SCHEMA,
-            column=unknown[0],
+            Message.COLUMN_NOT_FOUND_IN_SCHEMA_DIFF_KEYS, names=", ".join(names), column=unknown[0]
         )
     require_same_types(before.config, after.config)
     rows = _net_rows(
@@ -95,9 +93,9 @@ def require_same_types(one: TableConfig, two: TableConfig) -> None:
         old = types.get(physical_name(field, two.column_mapping))
         if old is not None and not _is_readable(old.type, field.type):
             raise InvalidRequestError(
-                f"The column {field.name!r} has the type {old.type} in one of the versions and "
-                f"{field.type} in the other. Compare versions on one side of that change.",
-                code=ErrorCode.INVALID_ARGUMENT,
+                Message.INVALID_ARGUMENT_DIFF_TYPES,
+                old_type=old.type,
+                field_type=field.type,
                 column=field.name,
             )
 

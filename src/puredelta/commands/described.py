@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from puredelta.commands.read_table import utc_time
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.actions.paths import short_uri
 from puredelta.protocol.features.feature_registry import WRITER_VERSION_MAX
@@ -90,11 +90,7 @@ def partition_value_rows(spark: SparkSession, table: DescribedTable) -> DataFram
     """
     config = table.snapshot.config
     if not config.partition_columns:
-        raise InvalidRequestError(
-            f"SHOW PARTITIONS is not allowed on a table that is not partitioned: {table.name}",
-            code=ErrorCode.SHOW_PARTITION_IN_NON_PARTITIONED_TABLE,
-            table=table.name,
-        )
+        raise InvalidRequestError(Message.SHOW_PARTITION_IN_NON_PARTITIONED_TABLE, table=table.name)
     columns = [quoted(name) for name in config.partition_columns]
     rows = partition_rows(spark, table.snapshot.files, config)
     return rows.select(*columns).distinct().orderBy(*columns)
@@ -115,11 +111,7 @@ def describe_column(spark: SparkSession, table: DescribedTable, path: FieldPath)
         InvalidRequestError: there is no such column, or it is a nested field.
     """
     if len(path) > 1:
-        raise InvalidRequestError(
-            f"DESC TABLE COLUMN does not support nested column: {display_name(path)}.",
-            code=ErrorCode.DESC_TABLE_COLUMN_NESTED,
-            column=display_name(path),
-        )
+        raise InvalidRequestError(Message.DESC_TABLE_COLUMN_NESTED, column=display_name(path))
     _, field = find_field(table.snapshot.config.schema, path)
     comment = str(field.metadata.get(_COMMENT, "NULL"))
     rows = [("col_name", field.name), ("data_type", _type(field)), ("comment", comment)]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
-from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.errors import InvalidRequestError, Message, UnsupportedError
 from puredelta.log.files.clock import wall_clock
 from puredelta.protocol.actions.actions import SetTransaction
 from puredelta.protocol.features.properties import TableProperties
@@ -82,10 +82,11 @@ def set_transaction_of(app_id: str | None, version: str | None) -> SetTransactio
         return None
     if app_id is None or version is None or re.fullmatch(r"\s*-?\d+\s*", version) is None:
         raise InvalidRequestError(
-            f"txnAppId is {app_id!r} and txnVersion is {version!r}: set both, the version to a "
-            "whole number, or neither. They are options of a write, or the session settings "
-            f"{delta_conf.TXN_APP_ID.key} and {delta_conf.TXN_VERSION.key}.",
-            code=ErrorCode.INVALID_IDEMPOTENT_WRITES_OPTIONS,
+            Message.INVALID_IDEMPOTENT_WRITES_OPTIONS,
+            app_id=app_id,
+            version=version,
+            txn_app_id_key=delta_conf.TXN_APP_ID.key,
+            txn_version_key=delta_conf.TXN_VERSION.key,
         )
     return SetTransaction(app_id=app_id, version=int(version), last_updated_ms=wall_clock())
 
@@ -109,11 +110,8 @@ def require_no_arbiter(root_uri: str, settings: Mapping[str, str]) -> None:
             continue
         if found[1] == "class" or found[1].removesuffix(".impl").lower() in _S3:
             raise UnsupportedError(
-                f"The setting {key} names {value.strip()}: other writers of {root_uri} may ask "
-                "DynamoDB who has made a version, and would replace commits of this library, which "
-                "does not. Unset it once every writer of the table puts its commits conditionally "
-                "(If-None-Match); reading is safe.",
-                code=ErrorCode.UNSUPPORTED_STORAGE,
+                Message.UNSUPPORTED_STORAGE_ARBITER,
+                arbiter=value.strip(),
                 path=root_uri,
                 setting=key,
             )
@@ -167,10 +165,7 @@ def parse_rows(key: str, text: str) -> int:
         return max(0, int(text))
     except ValueError:
         raise InvalidRequestError(
-            f"{key} is a whole number of rows, not {text!r}.",
-            code=ErrorCode.INVALID_WRITE_OPTION,
-            option=key,
-            value=text,
+            Message.INVALID_WRITE_OPTION_NUMBER_OF_ROWS, option=key, value=text
         ) from None
 
 
@@ -190,8 +185,5 @@ def _bin_bytes(settings: Mapping[str, str]) -> int:
 
 def _invalid_conf(key: str, text: str, wanted: str) -> InvalidRequestError:
     return InvalidRequestError(
-        f"{key} is {text!r}: set it to {wanted}.",
-        code=ErrorCode.INVALID_CONF_VALUE,
-        key=key,
-        value=text,
+        Message.INVALID_CONF_VALUE_FILE_OPTION, wanted=wanted, key=key, value=text
     )

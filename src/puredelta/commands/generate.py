@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
-from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.errors import InvalidRequestError, Message, UnsupportedError
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.actions.actions import Action, Add, Remove
 from puredelta.protocol.actions.paths import absolute_uri
@@ -40,9 +40,7 @@ def generate(store: Store, snapshot: Snapshot, mode: str) -> int:
     """
     if mode.lower() != SYMLINK_MANIFEST:
         raise InvalidRequestError(
-            f"Specified mode '{mode}' is not supported. Supported modes are: {SYMLINK_MANIFEST}",
-            code=ErrorCode.UNSUPPORTED_GENERATE_MODE,
-            mode=mode,
+            Message.UNSUPPORTED_GENERATE_MODE, symlink_manifest=SYMLINK_MANIFEST, mode=mode
         )
     return _write(store, snapshot, frozenset(), every=True)
 
@@ -117,17 +115,7 @@ def _manifest_path(config: TableConfig, key: _Key) -> str:
 
 def _require_readable_by_others(snapshot: Snapshot) -> None:
     if snapshot.config.column_mapping is not ColumnMappingMode.NONE:
-        raise UnsupportedError(
-            "Manifest generation is not supported for tables that leverage column mapping, as "
-            "external readers cannot read these Delta tables.",
-            code=ErrorCode.UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING,
-        )
+        raise UnsupportedError(Message.UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING)
     vectors = snapshot.files.rows["deletion_vector"]
     if vectors.null_count < len(vectors):
-        raise InvalidRequestError(
-            "Symlink manifest generation is unsupported while deletion vectors are present in the "
-            f"table {snapshot.root_uri}. In order to produce a version of the table without "
-            "deletion vectors, rewrite its files.",
-            code=ErrorCode.MANIFEST_WITH_DELETION_VECTORS,
-            path=snapshot.root_uri,
-        )
+        raise InvalidRequestError(Message.MANIFEST_WITH_DELETION_VECTORS, path=snapshot.root_uri)

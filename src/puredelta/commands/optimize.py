@@ -32,7 +32,7 @@ from puredelta.commands.statement.parts import (
 from puredelta.commands.statement.prepared import PreparedFiles, running_statement
 from puredelta.commands.statement.report import Report, with_report
 from puredelta.commands.statement.stages import StageTimer
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.log.commit.commit_request import Phase, ignore_phase
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.maintenance.compaction_plan import plan_clustering, plan_compaction, plan_z_order
@@ -102,21 +102,16 @@ def resolve_z_columns(
     without: list[str] = []
     for name in names:
         if name.lower() in partitioned:
-            raise InvalidRequestError(
-                f"{name} is a partition column. Z-Ordering can only be performed on data columns",
-                code=ErrorCode.ZORDERING_ON_PARTITION_COLUMN,
-                column=name,
-            )
+            raise InvalidRequestError(Message.ZORDERING_ON_PARTITION_COLUMN, column=name)
         path, kind = _find(name, config.data_schema, case_sensitive=case_sensitive)
         if is_spatial(kind) or not any(leaf[: len(path)] == path for leaf in indexed):
             without.append(name)
         found.append((path, kind))
     if without and checks_statistics:
         raise InvalidRequestError(
-            f"Z-Ordering on [{', '.join(without)}] will be ineffective, because we currently do "
-            "not collect stats for these columns. You can disable this check by setting "
-            f"SET {Z_ORDER_STATS_CHECK.key} = false",
-            code=ErrorCode.ZORDERING_ON_COLUMN_WITHOUT_STATS,
+            Message.ZORDERING_ON_COLUMN_WITHOUT_STATS,
+            without=", ".join(without),
+            z_order_stats_check_key=Z_ORDER_STATS_CHECK.key,
             columns=tuple(without),
         )
     return tuple(found)
@@ -144,11 +139,7 @@ def _parts(name: str) -> ColumnPath:
 
 
 def _missing(name: str) -> InvalidRequestError:
-    return InvalidRequestError(
-        f"Z-Ordering column {name} does not exist in data schema.",
-        code=ErrorCode.ZORDERING_COLUMN_DOES_NOT_EXIST,
-        column=name,
-    )
+    return InvalidRequestError(Message.ZORDERING_COLUMN_DOES_NOT_EXIST, column=name)
 
 
 _CONFS = (
@@ -314,11 +305,7 @@ def plan_optimize(command: Command, spec: OptimizeSpec) -> Optimization:
     if columns:
         return _clustering(command, columns, settings, full=spec.full)
     if spec.full:
-        raise InvalidRequestError(
-            "OPTIMIZE FULL is only supported for clustered tables with non-empty clustering "
-            "columns.",
-            code=ErrorCode.OPTIMIZE_FULL_NOT_SUPPORTED,
-        )
+        raise InvalidRequestError(Message.OPTIMIZE_FULL_NOT_SUPPORTED)
     return _plain(command, spec, settings)
 
 
@@ -375,16 +362,14 @@ def _clustering(
 def _require_plain(spec: OptimizeSpec) -> None:
     if spec.predicates:
         raise InvalidRequestError(
-            "OPTIMIZE command for Delta table with clustering doesn't support partition "
-            f"predicates. Please remove the predicates: {', '.join(spec.predicates)}.",
-            code=ErrorCode.CLUSTERING_WITH_PARTITION_PREDICATE,
+            Message.CLUSTERING_WITH_PARTITION_PREDICATE,
+            predicates_shown=", ".join(spec.predicates),
             predicates=spec.predicates,
         )
     if spec.z_order_by:
         raise InvalidRequestError(
-            "OPTIMIZE command for Delta table with clustering cannot specify ZORDER BY. Please "
-            f"remove ZORDER BY ({', '.join(spec.z_order_by)}).",
-            code=ErrorCode.CLUSTERING_WITH_ZORDER_BY,
+            Message.CLUSTERING_WITH_ZORDER_BY,
+            z_order_by=", ".join(spec.z_order_by),
             columns=spec.z_order_by,
         )
 

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.log.changes.schema_log import AllowedChanges, SchemaLog
 from puredelta.log.changes.schema_tracking import StreamTracking, TrackedRead
 from puredelta.log.changes.stream import StreamLog
@@ -102,9 +102,7 @@ def snapshot_of(
     """Return the state of the table of a log, by default the newest; errors as `read_table`."""
     if version is not None and timestamp is not None:
         raise InvalidRequestError(
-            "Please either provide 'timestamp' or 'version' for time travel, not both: "
-            f"version {version!r}, timestamp {timestamp!r}.",
-            code=ErrorCode.ONE_OF_IN_TIME_TRAVEL,
+            Message.ONE_OF_IN_TIME_TRAVEL_READ, version=version, timestamp=timestamp
         )
     if timestamp is not None:
         return log.snapshot(timestamp_ms=resolve_timestamp(spark, timestamp))
@@ -136,11 +134,7 @@ def resolve_timestamp(spark: SparkSession, instant: TimestampArgument) -> int:
 
 
 def _not_a_timestamp(instant: TimestampArgument) -> InvalidRequestError:
-    return InvalidRequestError(
-        f"The provided timestamp ({instant!r}) cannot be converted to a valid timestamp.",
-        code=ErrorCode.TIMESTAMP_INVALID,
-        timestamp=instant,
-    )
+    return InvalidRequestError(Message.TIMESTAMP_INVALID_TEXT, timestamp=instant)
 
 
 def parse_version(version: object) -> int:
@@ -161,11 +155,7 @@ def parse_version(version: object) -> int:
 
 
 def _not_a_version(version: object) -> InvalidRequestError:
-    return InvalidRequestError(
-        f"The provided version ({version!r}) is not a valid version. Pass a whole number.",
-        code=ErrorCode.VERSION_INVALID,
-        version=version,
-    )
+    return InvalidRequestError(Message.VERSION_INVALID, version=version)
 
 
 def read_stream(
@@ -193,10 +183,7 @@ def read_stream(
         allowed = AllowedChanges(options=chosen.tracking.allowed)
         read, tracking = tracked.snapshot, StreamTracking(log, tracked, allowed)
     if not read.config.schema.fields:
-        raise InvalidRequestError(
-            f"Table schema is not set. Write data into {read.root_uri} before it is streamed.",
-            code=ErrorCode.SCHEMA_NOT_SET,
-        )
+        raise InvalidRequestError(Message.SCHEMA_NOT_SET, root_uri=read.root_uri)
     streamed = chosen.streamed(StreamedTable.of(read, follows_changes=tracking is not None))
     return stream_rows(
         spark,

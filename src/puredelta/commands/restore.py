@@ -31,7 +31,7 @@ from puredelta.commands.statement.parts import (
 from puredelta.commands.statement.prepared import PreparedFiles, running_statement
 from puredelta.commands.statement.report import Report
 from puredelta.commands.statement.stages import StageTimer
-from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
+from puredelta.errors import ErrorCode, InvalidRequestError, Message, TableNotFoundError
 from puredelta.log.commit.commit_request import CommitRequest
 from puredelta.log.files.clock import Clock, wall_clock
 from puredelta.log.files.file_table import FileTable, file_keys, remove_file
@@ -321,9 +321,8 @@ def _find_target(
     except TableNotFoundError as error:
         first = error.details.get("earliest", 0)
         raise InvalidRequestError(
-            f"Cannot restore table to version {version}. Available versions: [{first}, "
-            f"{latest.version}].",
-            code=ErrorCode.CANNOT_RESTORE_TABLE_VERSION,
+            Message.CANNOT_RESTORE_TABLE_VERSION,
+            first=first,
             version=version,
             latest=latest.version,
         ) from error
@@ -366,11 +365,11 @@ def require_present(files: FileTable, target: Snapshot, *, purpose: str) -> None
     missing = list(_missing(list(files.adds()), target))
     if missing:
         raise InvalidRequestError(
-            f"Not all files from version {target.version} are available in file system. Missed "
-            f"files (top {_NAMED_MAX} files): {', '.join(missing[:_NAMED_MAX])}. Please use more "
-            f"recent version or timestamp for {purpose}. To disable check update option "
-            f"{IGNORE_MISSING_SETTING}.",
-            code=ErrorCode.FILE_NOT_FOUND,
+            Message.FILE_NOT_FOUND_RESTORE,
+            named_max=_NAMED_MAX,
+            missing=", ".join(missing[:_NAMED_MAX]),
+            purpose=purpose,
+            ignore_missing_setting=IGNORE_MISSING_SETTING,
             version=target.version,
             files=tuple(missing[:_NAMED_MAX]),
         )

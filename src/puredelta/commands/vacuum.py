@@ -32,7 +32,7 @@ from puredelta.commands.statement.parts import (
 from puredelta.commands.statement.prepared import PreparedFiles, running_statement
 from puredelta.commands.statement.report import Report
 from puredelta.commands.statement.stages import StageTimer
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.log.commit.commit_request import CommitRequest
 from puredelta.log.files.clock import Clock, wall_clock
 from puredelta.log.maintenance.garbage import (
@@ -89,23 +89,15 @@ def resolve_retention(
             than the table's while the check is on (VACUUM_RETENTION_PERIOD_TOO_SHORT).
     """
     if hours is not None and hours < 0:
-        raise InvalidRequestError(
-            f"Retention period for Vacuum can't be less than 0 hours, but is {hours}.",
-            code=ErrorCode.VACUUM_RETENTION_PERIOD_NEGATIVE,
-            hours=hours,
-        )
+        raise InvalidRequestError(Message.VACUUM_RETENTION_PERIOD_NEGATIVE, hours=hours)
     specified = None if hours is None else timedelta(hours=math.floor(hours + 0.5))
     if ignore_shorter and specified is not None and timedelta() < specified < default:
         specified = None
     if check_enabled and specified is not None and specified < default:
         least = math.ceil(default / timedelta(hours=1))
         raise InvalidRequestError(
-            "The specified VACUUM retention period is too low and may corrupt this Delta table if "
-            "any writes are in progress. If no operations (insert, upsert, delete, optimize) are "
-            f"running, you can disable this safety check by setting: "
-            f"{VACUUM_RETENTION_CHECK.key} = false. "
-            f"Otherwise, use a retention period of at least {least} hours.",
-            code=ErrorCode.VACUUM_RETENTION_PERIOD_TOO_SHORT,
+            Message.VACUUM_RETENTION_PERIOD_TOO_SHORT,
+            vacuum_retention_check_key=VACUUM_RETENTION_CHECK.key,
             hours=hours,
             least_hours=least,
         )
@@ -246,13 +238,7 @@ def _last_vacuumed(store: Store) -> int:
 def _require_commits(log: TableLog, first: int) -> None:
     earliest = min(list_log(log.store).commits, default=first)
     if earliest > first:
-        raise InvalidRequestError(
-            "VACUUM LITE cannot delete all eligible files as some files are not referenced by the "
-            f"Delta log: its first commit is version {earliest}, and nothing is known of what was "
-            f"removed from version {first} on. Please run VACUUM FULL.",
-            code=ErrorCode.CANNOT_VACUUM_LITE,
-            version=earliest,
-        )
+        raise InvalidRequestError(Message.CANNOT_VACUUM_LITE, first=first, version=earliest)
 
 
 def _gone(action: Action, committed_ms: int, root_uri: str) -> Iterator[StoredFile]:
@@ -277,9 +263,7 @@ def _require_inventory(rows: DataFrame) -> None:
     if any(types.get(name) != kind for name, kind in _INVENTORY.items()):
         expected = ", ".join(f"{name} {kind.upper()}" for name, kind in _INVENTORY.items())
         raise InvalidRequestError(
-            "The schema for the specified INVENTORY does not contain all of the required fields. "
-            f"Required fields are: {expected}. It has {rows.schema.simpleString()}.",
-            code=ErrorCode.INVALID_INVENTORY_SCHEMA,
+            Message.INVALID_INVENTORY_SCHEMA, expected=expected, schema=rows.schema.simpleString()
         )
 
 

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from puredelta.commands.command import Command, next_command, start_command
 from puredelta.commands.finish import finish
-from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
+from puredelta.errors import InvalidRequestError, Message, TableNotFoundError
 from puredelta.log.commit.commit_request import CommitRequest, changed_definition
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Action, DomainMetadata, Metadata, Protocol
@@ -94,10 +94,7 @@ def cluster_table_by(
     command = start_change(spark, log)
     config = command.snapshot.config
     if config.partition_columns:
-        raise InvalidRequestError(
-            "ALTER TABLE CLUSTER BY cannot be applied to a partitioned table.",
-            code=ErrorCode.ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE,
-        )
+        raise InvalidRequestError(Message.ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE)
     if not columns and not config.supports(CLUSTERING):
         return None
     new = resolve_clustering_columns(config, columns)
@@ -123,12 +120,7 @@ def require_table_at(spark: SparkSession, now: TableLog, wanted: TableLog) -> No
         InvalidRequestError: it has other columns (DELTA_SET_LOCATION_SCHEMA_MISMATCH).
     """
     if not wanted.exists():
-        raise TableNotFoundError(
-            f"{wanted.root_uri} is not a Delta table, which the new location of one has to be. "
-            "Copy or clone the table to it first.",
-            code=ErrorCode.MISSING_DELTA_TABLE,
-            table=wanted.root_uri,
-        )
+        raise TableNotFoundError(Message.MISSING_DELTA_TABLE_NEW_LOCATION, table=wanted.root_uri)
     if ALTER_LOCATION_BYPASS.flag(settings_of(spark)) or not now.exists():
         return
     old, new = now.snapshot().config, wanted.snapshot().config
@@ -136,11 +128,10 @@ def require_table_at(spark: SparkSession, now: TableLog, wanted: TableLog) -> No
     if same and old.partition_columns == new.partition_columns:
         return
     raise InvalidRequestError(
-        "The schema of the new Delta location is different than the current table schema.\n"
-        f"original schema: {simple_string(old.schema)}, partitioned by {old.partition_columns}\n"
-        f"destination schema: {simple_string(new.schema)}, partitioned by {new.partition_columns}\n"
-        f"If this is intended, set {ALTER_LOCATION_BYPASS.key} to true.",
-        code=ErrorCode.SET_LOCATION_SCHEMA_MISMATCH,
+        Message.SET_LOCATION_SCHEMA_MISMATCH,
+        partition_columns=old.partition_columns,
+        partition_columns_shown=new.partition_columns,
+        alter_location_bypass_key=ALTER_LOCATION_BYPASS.key,
         original=simple_string(old.schema),
         destination=simple_string(new.schema),
     )

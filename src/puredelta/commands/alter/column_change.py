@@ -15,7 +15,7 @@ from puredelta.commands.alter.change import changed_config, commit_change, start
 from puredelta.commands.alter.columns import recorded_place
 from puredelta.commands.definition.columns import COMMENT, config_with_marks, stored_columns
 from puredelta.commands.definition.dependent_rules import require_unreferenced
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.operations import ColumnChange, change_column, change_columns
@@ -114,9 +114,7 @@ def edited_field(
         _require_only_a_type(path, old, edit)
     if IDENTITY_STEP in old.metadata and (edit.data_type or edit.default is not None):
         raise InvalidRequestError(
-            f"ALTER TABLE ALTER COLUMN is not supported for IDENTITY columns: {'.'.join(path)}.",
-            code=ErrorCode.IDENTITY_COLUMNS_ALTER_COLUMN_NOT_SUPPORTED,
-            column=".".join(path),
+            Message.IDENTITY_COLUMNS_ALTER_COLUMN_NOT_SUPPORTED, column=".".join(path)
         )
     metadata = dict(old.metadata)
     new = old
@@ -157,12 +155,7 @@ def _require_only_a_type(path: FieldPath, old: StructField, edit: ColumnEdit) ->
     """Refuse all but a type for the element of an array and the key and value of a map."""
     name = ".".join(path)
     if edit.comment is not None:
-        raise InvalidRequestError(
-            f"Can't add a comment to {name}. Adding a comment to a map key/value or array element "
-            "is not supported.",
-            code=ErrorCode.UNSUPPORTED_COMMENT_MAP_ARRAY,
-            column=name,
-        )
+        raise InvalidRequestError(Message.UNSUPPORTED_COMMENT_MAP_ARRAY, column=name)
     if edit.nullable not in {None, old.nullable} or edit.default is not None or edit.place:
         raise _unsupported(path, _type_text(old), "one with another nullability, default or place")
 
@@ -170,11 +163,8 @@ def _require_only_a_type(path: FieldPath, old: StructField, edit: ColumnEdit) ->
 def _require_defaults(config: TableConfig, path: FieldPath) -> None:
     if not config.supports(_DEFAULTS_FEATURE):
         raise InvalidRequestError(
-            "Failed to execute ALTER TABLE command because it assigned a column DEFAULT value to "
-            f"{'.'.join(path)}, but the corresponding table feature was not enabled. Please retry "
-            "the command again after executing ALTER TABLE tableName SET "
-            f"TBLPROPERTIES('delta.feature.{_DEFAULTS_FEATURE}' = 'supported').",
-            code=ErrorCode.WRONG_COLUMN_DEFAULTS_FEATURE_NOT_ENABLED,
+            Message.WRONG_COLUMN_DEFAULTS_FEATURE_NOT_ENABLED_ALTER,
+            defaults_feature=_DEFAULTS_FEATURE,
             column=".".join(path),
         )
 
@@ -185,11 +175,7 @@ def _type_text(field: StructField) -> str:
 
 def _unsupported(path: FieldPath, old: str, new: str) -> InvalidRequestError:
     return InvalidRequestError(
-        f"ALTER TABLE CHANGE COLUMN is not supported for changing column {'.'.join(path)} from "
-        f"{old} to {new}. Types become wider where 'delta.enableTypeWidening' is true; fields of "
-        "structs are added and dropped one by one.",
-        code=ErrorCode.UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP,
-        column=".".join(path),
+        Message.UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP, old=old, new=new, column=".".join(path)
     )
 
 
@@ -211,10 +197,7 @@ def sync_identity(spark: SparkSession, log: TableLog, path: FieldPath) -> int:
     identity = identities(config.schema).get(field.name) if len(canonical) == 1 else None
     if identity is None:
         raise InvalidRequestError(
-            "ALTER TABLE ALTER COLUMN SYNC IDENTITY cannot be called on non IDENTITY columns: "
-            f"{'.'.join(canonical)}.",
-            code=ErrorCode.IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN,
-            column=".".join(canonical),
+            Message.IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN, column=".".join(canonical)
         )
     command.transaction.read_files(None, command.snapshot.files)
     last = _last_value(spark, command.snapshot, identity)

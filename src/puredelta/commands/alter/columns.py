@@ -19,7 +19,7 @@ from puredelta.commands.alter.change import changed_config, commit_change, start
 from puredelta.commands.definition.columns import COMMENT, stored_columns
 from puredelta.commands.definition.dependent_rules import require_unreferenced
 from puredelta.commands.definition.schema_change import require_storable_types, with_schema
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import ErrorCode, InvalidRequestError, Message
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.operations import (
@@ -167,20 +167,12 @@ def _moved(path: FieldPath, moved: Mapping[FieldPath, FieldPath | None]) -> Fiel
 
 def _require_addable(field: StructField) -> None:
     if CURRENT_DEFAULT in field.metadata:
-        raise InvalidRequestError(
-            "Failed to execute the command because DEFAULT values are not supported when adding "
-            "new columns to previously existing Delta tables; please add the column "
-            f"{field.name} without a default value first, then run a second ALTER TABLE ALTER "
-            "COLUMN SET DEFAULT command to apply for future inserted rows instead.",
-            code=ErrorCode.WRONG_COLUMN_DEFAULTS_ADD_COLUMN,
-            column=field.name,
-        )
+        raise InvalidRequestError(Message.WRONG_COLUMN_DEFAULTS_ADD_COLUMN, column=field.name)
     required = [f.name for f in _with_nested(field) if not f.nullable]
     if required:
         raise InvalidRequestError(
-            "Operation not allowed: `NOT NULL in ALTER TABLE ADD COLUMNS` is not supported for "
-            f"Delta tables: {', '.join(required)}. The rows there are have no value for it.",
-            code=ErrorCode.OPERATION_NOT_ALLOWED,
+            Message.OPERATION_NOT_ALLOWED_NOT_NULL,
+            required=", ".join(required),
             columns=tuple(required),
         )
 
@@ -212,16 +204,16 @@ def _require_droppable(snapshot: Snapshot, paths: Sequence[FieldPath]) -> None:
     partitions = [p[0] for p in paths if p[0] in snapshot.config.partition_columns]
     if partitions:
         raise InvalidRequestError(
-            f"Dropping partition columns ({', '.join(partitions)}) is not allowed.",
-            code=ErrorCode.UNSUPPORTED_DROP_PARTITION_COLUMN,
+            Message.UNSUPPORTED_DROP_PARTITION_COLUMN,
+            partitions=", ".join(partitions),
             columns=tuple(partitions),
         )
     clustered = clustering_columns(snapshot.config, snapshot.domain_metadata)
     wanted = [".".join(p) for p in paths if any(c[: len(p)] == p for c in clustered)]
     if wanted:
         raise InvalidRequestError(
-            f"Dropping clustering columns ({', '.join(wanted)}) is not allowed.",
-            code=ErrorCode.UNSUPPORTED_DROP_CLUSTERING_COLUMN,
+            Message.UNSUPPORTED_DROP_CLUSTERING_COLUMN,
+            wanted=", ".join(wanted),
             columns=tuple(wanted),
         )
 
@@ -244,10 +236,7 @@ def replace_table_columns(spark: SparkSession, log: TableLog, columns: T.StructT
     command = start_change(spark, log)
     config = command.snapshot.config
     if identities(config.schema):
-        raise InvalidRequestError(
-            "ALTER TABLE REPLACE COLUMNS is not supported for tables with IDENTITY columns.",
-            code=ErrorCode.IDENTITY_COLUMNS_REPLACE_COLUMN_NOT_SUPPORTED,
-        )
+        raise InvalidRequestError(Message.IDENTITY_COLUMNS_REPLACE_COLUMN_NOT_SUPPORTED)
     wanted = stored_columns(columns)
     require_storable_types(wanted)
     replaced = replaced_struct(config.schema, wanted, (), _retype(config))
@@ -330,8 +319,4 @@ def _retype(config: TableConfig) -> _Retype:
 
 
 def _refused(what: str) -> InvalidRequestError:
-    return InvalidRequestError(
-        f"Unsupported ALTER TABLE REPLACE COLUMNS operation. Reason: {what}. State every column "
-        "the table has with its type, or use ALTER TABLE DROP COLUMN and ALTER COLUMN TYPE.",
-        code=ErrorCode.UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP,
-    )
+    return InvalidRequestError(Message.UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP, what=what)

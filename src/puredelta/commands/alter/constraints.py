@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from puredelta.commands.alter.change import changed_config, commit_change, start_change
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.operations import add_constraint, drop_constraint
@@ -34,21 +34,12 @@ def add_check_constraint(spark: SparkSession, log: TableLog, name: str, expressi
         ConflictError: another writer changed the table meanwhile, or added rows.
     """
     if name.upper() == _RESERVED:
-        raise InvalidRequestError(
-            f"Cannot use {name} as the name of a CHECK constraint. This name is reserved.",
-            code=ErrorCode.INVALID_CONSTRAINT_NAME,
-            name=name,
-        )
+        raise InvalidRequestError(Message.INVALID_CONSTRAINT_NAME, name=name)
     command = start_change(spark, log)
     snapshot = command.snapshot
     old = _find(snapshot, name)
     if old is not None:
-        raise InvalidRequestError(
-            f"Constraint '{name}' already exists. Please delete the old constraint first. Old "
-            f"constraint: {old}",
-            code=ErrorCode.CONSTRAINT_ALREADY_EXISTS,
-            name=name,
-        )
+        raise InvalidRequestError(Message.CONSTRAINT_ALREADY_EXISTS, old=old, name=name)
     require_condition(spark, name, expression, snapshot.config.schema)
     configuration = {**snapshot.metadata.configuration, _key(name): expression}
     after = changed_config(snapshot.config, replace(snapshot.metadata, configuration=configuration))
@@ -73,10 +64,9 @@ def drop_check_constraint(
     assumed = ASSUME_DROP_IF_EXISTS.flag(command.session.settings)
     if old is None and not (if_exists or assumed):
         raise InvalidRequestError(
-            f"Cannot drop nonexistent constraint {name} from table delta.`{snapshot.root_uri}`. To "
-            "avoid throwing an error, provide the parameter IF EXISTS or set the SQL session "
-            f"configuration {ASSUME_DROP_IF_EXISTS.key} to true.",
-            code=ErrorCode.CONSTRAINT_DOES_NOT_EXIST,
+            Message.CONSTRAINT_DOES_NOT_EXIST,
+            root_uri=snapshot.root_uri,
+            assume_drop_if_exists_key=ASSUME_DROP_IF_EXISTS.key,
             name=name,
         )
     rest = {k: v for k, v in snapshot.metadata.configuration.items() if k.lower() != _key(name)}
@@ -96,32 +86,26 @@ def require_condition(spark: SparkSession, name: str, expression: str, columns: 
     match checked.fault:
         case Fault.UNRESOLVED:
             raise InvalidRequestError(
-                f"CHECK constraint '{name}' ({expression}) names a column that does not exist. "
-                f"There are: {', '.join(columns.names)}.",
-                code=ErrorCode.UNRESOLVED_COLUMN,
+                Message.UNRESOLVED_COLUMN_CONSTRAINT,
+                expression=expression,
+                names=", ".join(columns.names),
                 name=name,
             )
         case Fault.AGGREGATE:
             raise InvalidRequestError(
-                f"Found {expression} in a CHECK constraint. Aggregate expressions are not allowed "
-                "in CHECK constraints.",
-                code=ErrorCode.AGGREGATE_IN_CHECK_CONSTRAINT,
-                name=name,
+                Message.AGGREGATE_IN_CHECK_CONSTRAINT, expression=expression, name=name
             )
         case Fault.NON_DETERMINISTIC:
             raise InvalidRequestError(
-                f"Found {expression} in a CHECK constraint. A CHECK constraint cannot use a "
-                "nondeterministic expression.",
-                code=ErrorCode.NON_DETERMINISTIC_EXPRESSION_IN_CHECK_CONSTRAINT,
+                Message.NON_DETERMINISTIC_EXPRESSION_IN_CHECK_CONSTRAINT,
+                expression=expression,
                 name=name,
             )
         case None:
             pass
     if checked.simple_type != "boolean":
         raise InvalidRequestError(
-            f"CHECK constraint '{name}' ({expression}) should be a boolean expression.",
-            code=ErrorCode.NON_BOOLEAN_CHECK_CONSTRAINT,
-            name=name,
+            Message.NON_BOOLEAN_CHECK_CONSTRAINT, expression=expression, name=name
         )
 
 
@@ -133,9 +117,9 @@ def _require_fulfilled(spark: SparkSession, snapshot: Snapshot, expression: str)
         num_rows = scan_strictly(spark, snapshot).filter(~fulfilled).count()
     if num_rows:
         raise InvalidRequestError(
-            f"{num_rows} rows in delta.`{snapshot.root_uri}` violate the new CHECK constraint "
-            f"({expression})",
-            code=ErrorCode.NEW_CHECK_CONSTRAINT_VIOLATION,
+            Message.NEW_CHECK_CONSTRAINT_VIOLATION,
+            root_uri=snapshot.root_uri,
+            expression=expression,
             num_rows=num_rows,
         )
 

@@ -42,7 +42,7 @@ from puredelta.commands.alter.remove_features import (
 from puredelta.commands.command import Command, next_command
 from puredelta.commands.finish import finish
 from puredelta.commands.reorg import purge
-from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
+from puredelta.errors import DeltaError, InvalidRequestError, Message
 from puredelta.log.commit.commit_request import CommitRequest
 from puredelta.log.commit.post_commit import CheckpointWish
 from puredelta.log.commit.row_ids import ROW_TRACKING_DOMAIN
@@ -125,26 +125,14 @@ def require_history_without(command: Command, name: str) -> None:
     truncate_log(log.store, properties, now_ms=command.clock())
     if _history_uses(log, command.snapshot.version, name):
         raise InvalidRequestError(
-            f"Cannot drop {name} because the Delta log contains historical versions that use the "
-            f"feature. Please wait until the history retention period {_periods(command)} has "
-            "passed since the feature was last active, and repeat this command; or drop it "
-            "without TRUNCATE HISTORY.",
-            code=ErrorCode.FEATURE_DROP_HISTORICAL_VERSIONS_EXIST,
-            feature=name,
+            Message.FEATURE_DROP_HISTORICAL_VERSIONS_EXIST, command=_periods(command), feature=name
         )
 
 
 def partly_dropped(command: Command, name: str) -> InvalidRequestError:
     """Return the error that names the remaining step after the feature was taken out of use."""
     return InvalidRequestError(
-        f"Dropping {name} was partially successful. The feature is now no longer used in the "
-        "current version of the table. However, the feature is still present in historical "
-        "versions of the table. The table feature cannot be dropped from the table protocol until "
-        "these historical versions have expired. To drop the table feature from the protocol, "
-        "please wait for the historical versions to expire, and then repeat this command: "
-        f"{_periods(command)}. Without TRUNCATE HISTORY it can be dropped now.",
-        code=ErrorCode.FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD,
-        feature=name,
+        Message.FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD, command=_periods(command), feature=name
     )
 
 
@@ -315,12 +303,7 @@ def _put_barrier(command: Command, name: str) -> None:
     request = CommitRequest(actions=(), operation=EMPTY_COMMIT)
     version = finish(command, request, checkpoint=CheckpointWish.ALWAYS).version
     if version not in list_log(command.log.store, start=version).checkpoints:
-        raise DeltaError(
-            f"Dropping {name} failed due to a failure in checkpoint creation. Please try again "
-            "later.",
-            code=ErrorCode.FEATURE_DROP_CHECKPOINT_FAILED,
-            feature=name,
-        )
+        raise DeltaError(Message.FEATURE_DROP_CHECKPOINT_FAILED, feature=name)
 
 
 def _downgrade(command: Command, name: str, removal: Removal, *, truncates: bool = False) -> int:
@@ -329,10 +312,7 @@ def _downgrade(command: Command, name: str, removal: Removal, *, truncates: bool
     removal.require(snapshot)
     if settings_to_change(removal, snapshot) or keys_to_unset(removal, snapshot):
         raise InvalidRequestError(
-            f"Cannot drop {name} because a concurrent transaction enabled it again. Please try "
-            "the operation again.",
-            code=ErrorCode.FEATURE_DROP_CONFLICT_REVALIDATION_FAIL,
-            feature=name,
+            Message.FEATURE_DROP_CONFLICT_REVALIDATION_FAIL_DOWNGRADE, feature=name
         )
     protocol = snapshot.protocol
     forgotten = removal.forgotten
@@ -365,11 +345,7 @@ def _drop_protection(command: Command) -> int:
     oldest = min(list_log(log.store).commits, default=snapshot.version)
     if oldest < protected:
         raise InvalidRequestError(
-            "The operation did not succeed because there are still traces of dropped features in "
-            f"the table history: it begins with version {oldest}, and versions before {protected} "
-            "used them. CheckpointProtection cannot be dropped until these historical versions "
-            "have expired (delta.logRetentionDuration).",
-            code=ErrorCode.FEATURE_DROP_CHECKPOINT_PROTECTION_WAIT,
+            Message.FEATURE_DROP_CHECKPOINT_PROTECTION_WAIT,
             oldest_version=oldest,
             protected_before=protected,
         )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from puredelta.commands.alter.remove_features import has_mapping, widened_fields
-from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.errors import InvalidRequestError, Message, UnsupportedError
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.features.feature_registry import FEATURES_BY_NAME
 from puredelta.protocol.features.property_checks import is_delta_property
@@ -48,9 +48,8 @@ def _require_no_constraints(snapshot: Snapshot) -> None:
     names = snapshot.config.check_constraints
     if names:
         raise InvalidRequestError(
-            "Cannot drop the CHECK constraints table feature. The following constraints must be "
-            f"dropped first: {', '.join(f'`{name}`' for name in names)}.",
-            code=ErrorCode.CANNOT_DROP_CHECK_CONSTRAINT_FEATURE,
+            Message.CANNOT_DROP_CHECK_CONSTRAINT_FEATURE,
+            names=", ".join(f"`{name}`" for name in names),
             constraints=tuple(names),
         )
 
@@ -78,19 +77,15 @@ def _require_no_mapping(snapshot: Snapshot) -> None:
 
 def _used_again(name: str, what: str) -> InvalidRequestError:
     return InvalidRequestError(
-        f"Cannot drop {name} because a concurrent transaction {what}. Please try the operation "
-        "again.",
-        code=ErrorCode.FEATURE_DROP_CONFLICT_REVALIDATION_FAIL,
-        feature=name,
+        Message.FEATURE_DROP_CONFLICT_REVALIDATION_FAIL_USED_AGAIN, what=what, feature=name
     )
 
 
 def _require_no_domains(snapshot: Snapshot) -> None:
     if snapshot.domain_metadata:
         raise UnsupportedError(
-            "The table has metadata of the domain(s) "
-            f"{', '.join(snapshot.domain_metadata)}, which would be lost.",
-            code=ErrorCode.OPERATION_NOT_ALLOWED,
+            Message.OPERATION_NOT_ALLOWED_DOMAIN_METADATA,
+            domain_metadata=", ".join(snapshot.domain_metadata),
             domains=tuple(snapshot.domain_metadata),
         )
 
@@ -143,18 +138,12 @@ def require_droppable(snapshot: Snapshot, name: str, *, truncate_history: bool) 
     if not snapshot.config.supports(name):
         raise _not_there(name)
     if name not in REMOVALS and name != CHECKPOINT_PROTECTION:
-        raise InvalidRequestError(
-            f"Cannot drop {name} because dropping this feature is not supported.",
-            code=ErrorCode.FEATURE_DROP_NONREMOVABLE_FEATURE,
-            feature=name,
-        )
+        raise InvalidRequestError(Message.FEATURE_DROP_NONREMOVABLE_FEATURE, feature=name)
     _require_truncation(name, truncate_history=truncate_history)
     if needed_by := dependents(snapshot.protocol, name):
         raise InvalidRequestError(
-            f"Cannot drop table feature `{name}` because some other features "
-            f"({', '.join(needed_by)}) in this table depends on `{name}`. Consider dropping them "
-            "first before dropping this feature.",
-            code=ErrorCode.FEATURE_DROP_DEPENDENT_FEATURE,
+            Message.FEATURE_DROP_DEPENDENT_FEATURE,
+            needed_by=", ".join(needed_by),
             feature=name,
             dependents=needed_by,
         )
@@ -162,41 +151,19 @@ def require_droppable(snapshot: Snapshot, name: str, *, truncate_history: bool) 
 
 def _not_there(name: str) -> InvalidRequestError:
     if name in FEATURES_BY_NAME:
-        return InvalidRequestError(
-            f"Cannot drop {name} from this table because it is not currently present in the "
-            "table's protocol.",
-            code=ErrorCode.FEATURE_DROP_FEATURE_NOT_PRESENT,
-            feature=name,
-        )
+        return InvalidRequestError(Message.FEATURE_DROP_FEATURE_NOT_PRESENT, feature=name)
     if is_delta_property(name):
-        return InvalidRequestError(
-            f"Cannot drop `{name}` from this table because this is a delta table property and not "
-            "a table feature.",
-            code=ErrorCode.FEATURE_DROP_FEATURE_IS_DELTA_PROPERTY,
-            property=name,
-        )
-    return InvalidRequestError(
-        f"Cannot drop {name} because it is no feature that puredelta knows.",
-        code=ErrorCode.FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE,
-        feature=name,
-    )
+        return InvalidRequestError(Message.FEATURE_DROP_FEATURE_IS_DELTA_PROPERTY, property=name)
+    return InvalidRequestError(Message.FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE, feature=name)
 
 
 def _require_truncation(name: str, *, truncate_history: bool) -> None:
     if name == CHECKPOINT_PROTECTION:
         if not truncate_history:
-            raise InvalidRequestError(
-                "Could not drop the Checkpoint Protection feature. This feature can only be "
-                "dropped by truncating history (truncateHistory=True).",
-                code=ErrorCode.FEATURE_DROP_CHECKPOINT_PROTECTION_NEEDS_TRUNCATION,
-            )
+            raise InvalidRequestError(Message.FEATURE_DROP_CHECKPOINT_PROTECTION_NEEDS_TRUNCATION)
         return
     if truncate_history and not REMOVALS[name].protects_history:
-        raise InvalidRequestError(
-            f"The particular feature does not require history truncation: {name}.",
-            code=ErrorCode.FEATURE_DROP_HISTORY_TRUNCATION_NOT_ALLOWED,
-            feature=name,
-        )
+        raise InvalidRequestError(Message.FEATURE_DROP_HISTORY_TRUNCATION_NOT_ALLOWED, feature=name)
 
 
 def settings_to_change(removal: Removal, snapshot: Snapshot) -> dict[str, str]:

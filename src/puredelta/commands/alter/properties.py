@@ -19,7 +19,7 @@ from puredelta.commands.alter.change import changed_config, commit_change, next_
 from puredelta.commands.alter.remove_features import MAPPING_MODE, remove_column_mapping
 from puredelta.commands.command import Command, next_command
 from puredelta.commands.finish import finish
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.log.commit.commit_request import CommitRequest
 from puredelta.log.files.clock import IdSource, random_id
 from puredelta.log.replay.table_log import TableLog
@@ -68,11 +68,7 @@ def give_row_ids(command: Command) -> None:
     snapshot = command.snapshot
     REFUSED_BY_ROW_TRACKING.require_defaults(command.session.settings)
     if snapshot.config.properties.row_tracking_suspended:
-        raise InvalidRequestError(
-            "Row tracking cannot be enabled while it is suspended. Set the table property "
-            "delta.rowTrackingSuspended to false first.",
-            code=ErrorCode.ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION,
-        )
+        raise InvalidRequestError(Message.ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION_SUSPENDED)
     if not snapshot.config.supports(ROW_TRACKING):
         protocol = with_features(snapshot.protocol, [ROW_TRACKING])
         commit_change(
@@ -160,10 +156,7 @@ def unset_table_properties(
     missing = [name for name in names if name not in before and name != COMMENT]
     if missing and not if_exists:
         raise InvalidRequestError(
-            f"Attempted to unset non-existent property '{missing[0]}' in table "
-            f"{snapshot.root_uri}.",
-            code=ErrorCode.UNSET_NON_EXISTENT_PROPERTY,
-            property=missing[0],
+            Message.UNSET_NON_EXISTENT_PROPERTY, root_uri=snapshot.root_uri, property=missing[0]
         )
     if MAPPING_MODE in names and _is_mapped(command):
         version = _unmapped(command, {}, keeps_property=False)
@@ -225,27 +218,15 @@ def checked_settings(properties: Mapping[str, str], *, allow_arbitrary: bool) ->
     """
     for key in properties:
         if key.lower().startswith(CONSTRAINT_PREFIX):
-            raise InvalidRequestError(
-                "Please use ALTER TABLE ADD CONSTRAINT to add CHECK constraints.",
-                code=ErrorCode.ADD_CONSTRAINTS,
-                property=key,
-            )
+            raise InvalidRequestError(Message.ADD_CONSTRAINTS, property=key)
         if key == "location":
-            raise InvalidRequestError(
-                "Cannot change the 'location' of the Delta table using SET TBLPROPERTIES.",
-                code=ErrorCode.CANNOT_CHANGE_LOCATION,
-            )
+            raise InvalidRequestError(Message.CANNOT_CHANGE_LOCATION)
         if key == "provider":
-            raise InvalidRequestError(
-                "'provider' is a reserved table property, and cannot be altered.",
-                code=ErrorCode.CANNOT_CHANGE_PROVIDER,
-            )
+            raise InvalidRequestError(Message.CANNOT_CHANGE_PROVIDER)
     wanted = checked_properties(properties, allow_arbitrary=allow_arbitrary)
     if FEATURE_PREFIX + CLUSTERING in wanted:
         raise InvalidRequestError(
-            f"Cannot enable {CLUSTERING} table feature using ALTER TABLE SET TBLPROPERTIES. Please "
-            "use CREATE OR REPLACE TABLE CLUSTER BY to create a Delta table with clustering.",
-            code=ErrorCode.ALTER_TABLE_SET_CLUSTERING_TABLE_FEATURE,
+            Message.ALTER_TABLE_SET_CLUSTERING_TABLE_FEATURE, clustering=CLUSTERING
         )
     return wanted
 
@@ -305,9 +286,7 @@ def _require_mapping_change(before: ColumnMappingMode, after: TableProperties) -
     )
     if not allowed:
         raise InvalidRequestError(
-            f"Changing column mapping mode from '{before.value}' to '{wanted.value}' is not "
-            "supported.",
-            code=ErrorCode.UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE,
+            Message.UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE_PROPERTY,
             old_mode=before.value,
             new_mode=wanted.value,
         )

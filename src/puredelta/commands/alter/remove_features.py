@@ -24,7 +24,7 @@ from puredelta.commands.compaction import (
     require_all_rows,
 )
 from puredelta.commands.finish import discarded_on_failure, finish
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.log.commit.commit_request import CommitRequest, changed_definition
 from puredelta.log.commit.row_ids import PRESERVED_TAG
 from puredelta.log.files.file_table import FileTable, remove_file
@@ -144,11 +144,9 @@ def _require_plain_names(config: TableConfig) -> None:
     ]
     if wrong:
         raise InvalidRequestError(
-            f"Found invalid character(s) among {INVALID_CHARACTERS!r} in the column names of your "
-            f"schema. Invalid column names: {', '.join(wrong)}. Column mapping cannot be removed "
-            "when there are invalid characters in the column names. Please rename the columns to "
-            "remove the invalid characters and execute this command again.",
-            code=ErrorCode.INVALID_COLUMN_NAMES_WHEN_REMOVING_COLUMN_MAPPING,
+            Message.INVALID_COLUMN_NAMES_WHEN_REMOVING_COLUMN_MAPPING,
+            invalid_characters=INVALID_CHARACTERS,
+            wrong=", ".join(wrong),
             columns=tuple(wrong),
         )
 

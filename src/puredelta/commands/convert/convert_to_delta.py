@@ -47,7 +47,7 @@ from puredelta.commands.statement.parts import (
 )
 from puredelta.commands.statement.prepared import PreparedFiles, running_statement
 from puredelta.commands.statement.report import Report
-from puredelta.errors import ErrorCode, TableNotFoundError
+from puredelta.errors import Message, TableNotFoundError
 from puredelta.log.commit.commit_request import CommitRequest, Environment, Phase, ignore_phase
 from puredelta.log.commit.post_commit import CheckpointWish
 from puredelta.log.commit.row_ids import assigns_row_ids
@@ -92,7 +92,7 @@ class ConvertResult:
 
     @property
     def already_delta(self) -> bool:
-        """Whether there was a Delta table before (C-05)."""
+        """Whether the target was a Delta table before (C-05)."""
         return self.schema is None
 
 
@@ -184,12 +184,7 @@ def _report(plan: ConversionPlan, done: ConvertResult, seconds: Mapping[str, flo
 
 def _require_table(log: TableLog, target: AlreadyDelta) -> None:
     if not log.exists():
-        raise TableNotFoundError(
-            f"`{target.location}` is not a Delta table. If it is a directory of Parquet files, "
-            f"convert parquet.`{target.location}`.",
-            code=ErrorCode.TABLE_NOT_FOUND,
-            path=target.location,
-        )
+        raise TableNotFoundError(Message.TABLE_NOT_FOUND_CONVERTED, path=target.location)
 
 
 def _nothing_done(log: TableLog, name: str | None = None) -> ConvertResult:

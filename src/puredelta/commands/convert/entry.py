@@ -21,8 +21,8 @@ from puredelta.errors import (
     CatalogError,
     ConcurrentWriteException,
     DeltaError,
-    ErrorCode,
     InvalidRequestError,
+    Message,
 )
 from puredelta.log.commit.commit_request import CommitRequest, changed_definition
 from puredelta.log.replay.snapshot import Snapshot
@@ -63,9 +63,8 @@ def require_same_entry(
     """
     if entry_tags(spark, target) != was:
         raise ConcurrentWriteException(
-            f"The entry of {target.full_name} in the catalog was changed while the table was "
-            "converted. Nothing was changed; convert it again.",
-            code=ErrorCode.CONCURRENT_WRITE,
+            Message.CONCURRENT_WRITE_CATALOG_ENTRY,
+            full_name=target.full_name,
             table=str(target.full_name),
         )
 
@@ -91,13 +90,7 @@ def make_entry_delta(
 def _not_updated(entry: StoredEntry, reason: str) -> CatalogError:
     name = f"{entry.database}.{entry.name}"
     return CatalogError(
-        f"The files of {name} are a Delta table now, {entry.location}, but the entry of {name} in "
-        f"the catalog is still that of a Parquet table: {reason}. Write nothing to {name} by its "
-        f"name until you have run CONVERT TO DELTA {name} again, which changes the entry alone, or "
-        f"puredelta.undo_convert, which makes it a Parquet table again.",
-        code=ErrorCode.CATALOG_ENTRY_NOT_UPDATED,
-        name=name,
-        path=entry.location,
+        Message.CATALOG_ENTRY_NOT_UPDATED_CONVERT, reason=reason, name=name, path=entry.location
     )
 
 
@@ -150,12 +143,8 @@ def _mismatch(kept: Mapping[str, str], stated: Mapping[str, str]) -> DeltaError:
         return "[" + ", ".join(f"{key}={properties[key]}" for key in sorted(properties)) + "]"
 
     return InvalidRequestError(
-        "You are trying to convert a table which already has a delta log where the table "
-        "properties in the catalog don't match the configuration in the delta log.\n"
-        f"Table properties in catalog: {shown(stated)}\nDelta configuration: {shown(kept)}\n"
-        "To merge the configurations, those of the catalog over those of the log, set "
-        f"{CONVERT_METADATA_CHECK.key} to false.",
-        code=ErrorCode.CONVERT_METASTORE_METADATA_MISMATCH,
+        Message.CONVERT_METASTORE_METADATA_MISMATCH,
+        convert_metadata_check_key=CONVERT_METADATA_CHECK.key,
         catalog=shown(stated),
         log=shown(kept),
     )
@@ -184,11 +173,10 @@ def _require_no_other_files(
 def _other_files(target: ConversionTarget, root_uri: str, others: Sequence[str]) -> DeltaError:
     shown = ", ".join(others[:_SHOWN]) + (", ..." if len(others) > _SHOWN else "")
     return InvalidRequestError(
-        f"{root_uri} is a Delta table already, and {len(others)} Parquet file(s) have been written "
-        f"to it since that it does not know: {shown}. Their rows would be lost. Call "
-        f"puredelta.undo_convert for {target.full_name} and convert it again, or move the files "
-        "away.",
-        code=ErrorCode.OPERATION_NOT_ALLOWED_DETAIL,
+        Message.OPERATION_NOT_ALLOWED_DETAIL_OTHER_FILES,
+        others_count=len(others),
+        shown=shown,
+        full_name=target.full_name,
         path=root_uri,
         files=tuple(others[:_SHOWN]),
     )

@@ -25,7 +25,7 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema, index_by_id
 
 from puredelta.commands.convert.iceberg_schema import Leaf, primitive
-from puredelta.errors import CorruptTableError, ErrorCode, UnsupportedError
+from puredelta.errors import CorruptTableError, Message, UnsupportedError
 from puredelta.log.files.parquet_footer import map_footers, schema_message
 from puredelta.protocol.actions.paths import absolute_uri, encode_uri
 from puredelta.protocol.features.type_widening import can_widen
@@ -183,11 +183,7 @@ def read_columns(store: Store, files: Sequence[tuple[str, DataFile]]) -> Sequenc
 
 
 def _broken(location: str, reason: str) -> CorruptTableError:
-    return CorruptTableError(
-        f"The file {location} of the Iceberg table {reason}.",
-        code=ErrorCode.UNSUPPORTED_ICEBERG_TABLE,
-        path=location,
-    )
+    return CorruptTableError(Message.UNSUPPORTED_ICEBERG_TABLE_FILE, reason=reason, path=location)
 
 
 def _columns(location: str, schema: pa.Schema) -> FileColumns:
@@ -197,13 +193,7 @@ def _columns(location: str, schema: pa.Schema) -> FileColumns:
         text = (file_field.metadata or {}).get(_ID)
         if text is None:
             raise UnsupportedError(
-                "The Iceberg table cannot become a Delta table: the column "
-                f"{'.'.join(path)} of the file {location} has no id, Iceberg finds it by its name "
-                "(schema.name-mapping.default). Rewrite the table's data files in Iceberg "
-                "(rewrite_data_files), then convert it again.",
-                code=ErrorCode.UNSUPPORTED_ICEBERG_TABLE,
-                path=location,
-                column=".".join(path),
+                Message.UNSUPPORTED_ICEBERG_TABLE_FIELD_IDS, path=location, column=".".join(path)
             )
         ids.add(int(text))
         if not pa.types.is_nested(file_field.type):

@@ -14,7 +14,7 @@ from puredelta.commands.convert.conversion_plan import (
     require_counted,
 )
 from puredelta.commands.definition.new_table import NewTableProperties, plan_new_table
-from puredelta.errors import ErrorCode, UnsupportedError
+from puredelta.errors import Message, UnsupportedError
 from puredelta.log.replay.spooled_files import SpooledFiles
 from puredelta.protocol.actions.actions import Add
 from puredelta.protocol.actions.deletion_vector import RowIndexes
@@ -102,10 +102,7 @@ def open_iceberg(store: Store) -> IcebergTable:
         reader = importlib.import_module(_READER)  # imports take a second, and few need them
     except ImportError as missing:
         raise UnsupportedError(
-            "Iceberg class was not found. Please ensure Delta Iceberg support is installed: "
-            f"pip install 'puredelta[iceberg]' ({missing}).",
-            code=ErrorCode.MISSING_ICEBERG_CLASS,
-            path=store.root_uri,
+            Message.MISSING_ICEBERG_CLASS, missing=missing, path=store.root_uri
         ) from missing
     table: IcebergTable = reader.open_table(store)
     return table

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pyiceberg import types as I
 from pyiceberg.schema import Schema
 
-from puredelta.errors import ErrorCode, UnsupportedError
+from puredelta.errors import Message, UnsupportedError
 from puredelta.protocol.features.column_mapping import FIELD_ID, PHYSICAL_NAME
 from puredelta.protocol.features.type_widening import with_type_changes
 from puredelta.protocol.schema.types import (
@@ -142,10 +142,4 @@ def primitive(kind: I.PrimitiveType, path: LeafPath) -> DataType:
 
 def _unsupported(path: LeafPath, reason: str) -> UnsupportedError:
     column = ".".join(path)
-    return UnsupportedError(
-        f"The Iceberg table cannot become a Delta table: its column {column} {reason}, which no "
-        "Delta table can have over the same files. Drop the column in Iceberg, or write the rows "
-        "to a new table.",
-        code=ErrorCode.UNSUPPORTED_DATA_TYPES,
-        column=column,
-    )
+    return UnsupportedError(Message.UNSUPPORTED_DATA_TYPES_ICEBERG, reason=reason, column=column)

@@ -43,8 +43,8 @@ from puredelta.commands.convert.iceberg_schema import delta_schema, leaves, prim
 from puredelta.errors import (
     ConcurrentWriteException,
     CorruptTableError,
-    ErrorCode,
     InvalidRequestError,
+    Message,
     UnsupportedError,
 )
 from puredelta.protocol.actions.deletion_vector import RowIndexes
@@ -142,11 +142,7 @@ class Partitions:
             for field_id in self.specs[file.spec_id]:
                 if field_id in top and field_id not in chosen and field_id not in found.ids:
                     raise UnsupportedError(
-                        "The Iceberg table cannot become a Delta table: the file "
-                        f"{file.file_path} lacks the column {top[field_id].name}, which its "
-                        "partition knows, and not all files are partitioned by it. Rewrite the "
-                        "file in Iceberg (rewrite_data_files), then convert it again.",
-                        code=ErrorCode.UNSUPPORTED_ICEBERG_TABLE,
+                        Message.UNSUPPORTED_ICEBERG_TABLE_MISSING_COLUMN,
                         path=file.file_path,
                         column=top[field_id].name,
                     )
@@ -231,11 +227,7 @@ def _require_parquet(file: DataFile) -> None:
 
 
 def _unsupported(reason: str) -> UnsupportedError:
-    return UnsupportedError(
-        f"The Iceberg table cannot become a Delta table: it {reason}. Rewrite its data files in "
-        "Iceberg (rewrite_data_files), then convert it again.",
-        code=ErrorCode.UNSUPPORTED_ICEBERG_TABLE,
-    )
+    return UnsupportedError(Message.UNSUPPORTED_ICEBERG_TABLE_REASON, reason=reason)
 
 
 def _log_path(store: Store, location: str) -> str:
@@ -264,9 +256,9 @@ class _DeletedRows:
         positions = np.unique(np.concatenate(parts))
         if positions[0] < 0 or positions[-1] >= task.file.record_count:
             raise CorruptTableError(
-                f"Rows are deleted that the file {path} does not have: it has "
-                f"{task.file.record_count}, and row {positions[-1]} is deleted.",
-                code=ErrorCode.UNSUPPORTED_ICEBERG_TABLE,
+                Message.UNSUPPORTED_ICEBERG_TABLE_DELETES,
+                record_count=task.file.record_count,
+                positions=positions[-1],
                 path=path,
             )
         return positions.astype(np.uint64)
@@ -325,10 +317,7 @@ class MetadataFile:
         new = set(_metadata_files(self.store.at(directory))) - set(self.listed)
         if new:
             raise ConcurrentWriteException(
-                f"The Iceberg table {self.location} was written while it was converted: there is "
-                f"{min(new)} now. Nothing was changed; convert it again when nobody writes there.",
-                code=ErrorCode.CONCURRENT_WRITE,
-                path=self.location,
+                Message.CONCURRENT_WRITE_ICEBERG, newest=min(new), path=self.location
             )
 
 
@@ -351,9 +340,7 @@ def open_table(store: Store) -> MetadataFile:
         metadata = FromInputFile.table_metadata(StoreFileIO(store).new_input(uri))
     except (ValidationError, InvalidJsonError, ValueError) as error:
         raise CorruptTableError(
-            f"The file {uri} is no metadata of an Iceberg table that pyiceberg can read: {error}",
-            code=ErrorCode.UNSUPPORTED_ICEBERG_TABLE,
-            path=uri,
+            Message.UNSUPPORTED_ICEBERG_TABLE_METADATA, error=error, path=uri
         ) from error
     root = store.at(located(store, metadata.location.rstrip("/")))
     return MetadataFile(store=root, metadata=metadata, uri=uri, listed=listed)
@@ -374,18 +361,9 @@ def _newest(store: Store) -> str:
     if not found:
         raise _not_found(store.root_uri)
     raise InvalidRequestError(
-        f"{store.root_uri} has metadata of an Iceberg table, but only its catalog knows which file "
-        "is the newest that was committed. Name that file (in pyiceberg: table.metadata_location), "
-        f"probably iceberg.`{store.root_uri}/metadata/{max(found)}`.",
-        code=ErrorCode.UNSUPPORTED_ICEBERG_TABLE,
-        path=store.root_uri,
+        Message.UNSUPPORTED_ICEBERG_TABLE_METADATA_FILES, newest=max(found), path=store.root_uri
     )
 
 
 def _not_found(place: str) -> InvalidRequestError:
-    return InvalidRequestError(
-        f"There is no Iceberg table at {place}. Name the directory of a table or its metadata "
-        "file, absolutely: iceberg.`/path/metadata/v3.metadata.json`.",
-        code=ErrorCode.PATH_NOT_FOUND,
-        path=place,
-    )
+    return InvalidRequestError(Message.PATH_NOT_FOUND_ICEBERG, path=place)

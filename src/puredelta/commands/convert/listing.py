@@ -25,8 +25,8 @@ from puredelta.commands.convert.partitions import PartitionDirectory
 from puredelta.errors import (
     CorruptTableError,
     DeltaError,
-    ErrorCode,
     InvalidRequestError,
+    Message,
     TableNotFoundError,
     UnsupportedError,
 )
@@ -99,10 +99,9 @@ def _stored_file(store: Store, entry: dict[str, Any]) -> StoredFile:
 
 def _broken(store: Store, problem: str) -> CorruptTableError:
     return CorruptTableError(
-        f"The streaming sink's log {store.root_uri}/{SINK_LOG_DIRECTORY} cannot be used: {problem}."
-        " To convert all files that lie in the directory, set "
-        "spark.databricks.delta.convert.useMetadataLog to false.",
-        code=ErrorCode.LOG_CORRUPTED,
+        Message.LOG_CORRUPTED_SINK_LOG,
+        sink_log_directory=SINK_LOG_DIRECTORY,
+        problem=problem,
         path=store.root_uri,
     )
 
@@ -135,10 +134,7 @@ def _require_texts(store: Store, files: Iterable[StoredFile]) -> None:
     for file in files:
         if not file.path.isascii() and _SURROGATE.search(file.path) is not None:
             raise UnsupportedError(
-                f"The name of {file.path!a} in {store.root_uri} is no UTF-8, so Spark cannot open "
-                "the file. Rename it, or the directory it is in.",
-                code=ErrorCode.UNSUPPORTED_DATA_FILE,
-                path=store.root_uri,
+                Message.UNSUPPORTED_DATA_FILE_ENCODING, file_path=file.path, path=store.root_uri
             )
 
 
@@ -174,15 +170,8 @@ def _is_visible_directory(directory: str) -> bool:
 def _without_files(store: Store) -> InvalidRequestError | TableNotFoundError:
     root = store.root_uri
     if not store.exists(""):
-        return TableNotFoundError(
-            f"{root} doesn't exist", code=ErrorCode.PATH_DOES_NOT_EXIST, path=root
-        )
-    return InvalidRequestError(
-        f"No file found in the directory: {root}. CONVERT TO DELTA takes a directory with Parquet "
-        "files; names that begin with '_' or '.' are hidden.",
-        code=ErrorCode.EMPTY_DIRECTORY,
-        directory=root,
-    )
+        return TableNotFoundError(Message.PATH_DOES_NOT_EXIST_CONVERT, path=root)
+    return InvalidRequestError(Message.EMPTY_DIRECTORY, directory=root)
 
 
 _THREADS = 16
@@ -223,12 +212,7 @@ def list_partition_files(
         uri = f"{store.root_uri}/{path}"
         directories[path] = PartitionDirectory(levels=levels, file_uri=uri)
     if not directories:
-        raise InvalidRequestError(
-            f"Found no partition information in the catalog for table {table}. Have you run "
-            '"MSCK REPAIR TABLE" on your table to discover partitions?',
-            code=ErrorCode.CONVERSION_NO_PARTITION_FOUND,
-            table=table,
-        )
+        raise InvalidRequestError(Message.CONVERSION_NO_PARTITION_FOUND, table=table)
     with ThreadPoolExecutor(max_workers=_THREADS) as threads:
         listed = threads.map(lambda path: _visible(store, path), directories)
         files = [file for found in listed for file in found]
@@ -264,11 +248,8 @@ def _directory(
     below = relative_path(store.root_uri, f"{uri.rstrip('/')}/file")
     if below is None:
         raise InvalidRequestError(
-            f"Fail to relativize path {uri} against base path {store.root_uri}: the partition "
-            f"{usual} of {table} lies outside of the table's directory. Move its files to "
-            f"{store.root_uri}/{usual} and set its location (ALTER TABLE ... SET LOCATION), or "
-            "drop the partition from the catalog.",
-            code=ErrorCode.OPERATION_NOT_ALLOWED_DETAIL,
+            Message.OPERATION_NOT_ALLOWED_DETAIL_OUTSIDE,
+            root_uri=store.root_uri,
             table=table,
             partition=usual,
             location=uri,
@@ -278,9 +259,9 @@ def _directory(
 
 def _shared(store: Store, table: str, path: str) -> DeltaError:
     return InvalidRequestError(
-        f"Two partitions of {table} share the directory {store.root_uri}/{path}, so their files "
-        "cannot be told apart. Drop one of them from the catalog.",
-        code=ErrorCode.OPERATION_NOT_ALLOWED_DETAIL,
+        Message.OPERATION_NOT_ALLOWED_DETAIL_SHARED_DIRECTORY,
+        root_uri=store.root_uri,
+        path=path,
         table=table,
         location=f"{store.root_uri}/{path}",
     )

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import timezone
 from typing import TypeAlias
 
-from puredelta.errors import CorruptTableError, DeltaError, ErrorCode, InvalidRequestError
+from puredelta.errors import CorruptTableError, DeltaError, ErrorCode, InvalidRequestError, Message
 from puredelta.protocol.schema.schema_json import simple_string
 from puredelta.protocol.schema.types import (
     BOOLEAN,
@@ -81,10 +81,8 @@ def require_partition_columns(columns: StructType) -> None:
         require_partition_type(column)
         if set(column.name) & set(INVALID_CHARACTERS):
             raise InvalidRequestError(
-                "Found partition columns having invalid character(s) among "
-                f"{INVALID_CHARACTERS!r}: {column.name!r}. Please change the name to your "
-                "partition columns.",
-                code=ErrorCode.INVALID_PARTITION_COLUMN_NAME,
+                Message.INVALID_PARTITION_COLUMN_NAME,
+                invalid_characters=INVALID_CHARACTERS,
                 column=column.name,
             )
 
@@ -134,11 +132,7 @@ def _values(
         value = None if text is None else canonical.get((column.name, text), text)
         if value is None and not column.nullable:
             raise InvalidRequestError(
-                f"NOT NULL constraint violated for column: {column.name}. The partition column is "
-                f"declared NOT NULL, but it is NULL for the file {found.file_uri}.",
-                code=ErrorCode.NOT_NULL_CONSTRAINT_VIOLATED,
-                column=column.name,
-                path=found.file_uri,
+                Message.NOT_NULL_CONSTRAINT_VIOLATED, column=column.name, path=found.file_uri
             )
         values[column.name] = value
     return values
@@ -199,9 +193,7 @@ def _require_names(found: PartitionDirectory, rules: PartitionRules) -> None:
         same = name == column.name
         if not same and not (name.lower() == column.name.lower() and not rules.case_sensitive):
             raise InvalidRequestError(
-                f"Expecting partition column `{column.name}`, but found partition column "
-                f"`{name}` from parsing the file name: {found.file_uri}",
-                code=ErrorCode.UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME,
+                Message.UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME_OTHER,
                 expected_column=column.name,
                 parsed_column=name,
                 path=found.file_uri,
@@ -214,10 +206,10 @@ def _require_lengths(found: PartitionDirectory, columns: Sequence[StructField]) 
         declared = _LENGTH.fullmatch(str(column.metadata.get(CHAR_VARCHAR, "")))
         if text is not None and declared is not None and len(text) > int(declared[1]):
             raise InvalidRequestError(
-                f"Exceeds char/varchar type length limitation: {declared[1]}. The value {text!r} "
-                f"of the partition column {column.name} {declared[0]} has {len(text)} characters: "
-                f"{found.file_uri}",
-                code=ErrorCode.EXCEED_LIMIT_LENGTH,
+                Message.EXCEED_LIMIT_LENGTH,
+                text=text,
+                declared=declared[0],
+                text_count=len(text),
                 column=column.name,
                 limit=declared[1],
                 path=found.file_uri,
@@ -255,9 +247,7 @@ def _canonical_texts(
 def _cast_failure(text: str, column: StructField, found: PartitionDirectory) -> DeltaError:
     data_type = repr(to_spark_type(column.type)).removesuffix("()")
     return InvalidRequestError(
-        f"Failed to cast partition value `{text}` to {data_type}, the type declared for the "
-        f"partition column `{column.name}`, from parsing the file name: {found.file_uri}",
-        code=ErrorCode.FAILED_CAST_PARTITION_VALUE,
+        Message.FAILED_CAST_PARTITION_VALUE_CONVERT,
         value=text,
         data_type=data_type,
         column=column.name,
@@ -267,9 +257,9 @@ def _cast_failure(text: str, column: StructField, found: PartitionDirectory) -> 
 
 def _empty(half: str, segment: str, file_uri: str) -> DeltaError:
     return InvalidRequestError(
-        f"Empty partition column {half} in '{segment}', from parsing the file name: {file_uri}. "
-        f"Hive spells an absent value {HIVE_NULL}.",
-        code=ErrorCode.UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME,
+        Message.UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME_EMPTY,
+        half=half,
+        hive_null=HIVE_NULL,
         directory=segment,
         path=file_uri,
     )
@@ -380,9 +370,7 @@ def infer_partitions(paths: Iterable[str], root_uri: str) -> tuple[InferredColum
 
 def _disagree(expected: Sequence[str], parsed: Sequence[str], uri: str) -> InvalidRequestError:
     return InvalidRequestError(
-        f"The partition columns cannot be inferred: other files have {list(expected)}, but "
-        f"{list(parsed)} is parsed from the file name {uri}. Convert the directories apart.",
-        code=ErrorCode.UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME,
+        Message.UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME_INFERRED,
         expected_columns=list(expected),
         parsed_columns=list(parsed),
         path=uri,

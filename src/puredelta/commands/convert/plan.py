@@ -65,8 +65,8 @@ from puredelta.commands.statement.progress import Note, counted, note_nothing
 from puredelta.errors import (
     ConcurrentWriteException,
     CorruptTableError,
-    ErrorCode,
     InvalidRequestError,
+    Message,
     UnsupportedError,
 )
 from puredelta.log.files.file_stats import TableStatistics
@@ -184,10 +184,7 @@ def read_parquet_schema(spark: SparkSession, uri: str) -> StructType:
             raise _unreadable(uri, refused) from refused
         reason = plain_message(refused)
         raise UnsupportedError(
-            f"Spark cannot read the schema of the file {uri}, so it cannot be part of a table: "
-            f"{reason} {_way_out(reason)}",
-            code=ErrorCode.PARQUET_TYPE_ILLEGAL,
-            file=uri,
+            Message.PARQUET_TYPE_ILLEGAL, reason=reason, way_out=_way_out(reason), file=uri
         ) from refused
     except JVM_ERRORS as refused:
         raise _unreadable(uri, refused) from refused
@@ -214,11 +211,7 @@ def _unreadable(uri: str, refused: Exception) -> CorruptTableError:
             "spark.hadoop.parquet.crypto.factory.class and what the factory needs to reach the "
             "keys, then convert."
         )
-    return CorruptTableError(
-        f"Could not read footer for file: {uri}. Neither Arrow nor Spark reads it. {what}",
-        code=ErrorCode.FAILED_READ_FILE_FOOTER,
-        file=uri,
-    )
+    return CorruptTableError(Message.FAILED_READ_FILE_FOOTER_CONVERT, what=what, file=uri)
 
 
 def _way_out(reason: str) -> str:
@@ -273,9 +266,8 @@ def require_unchanged(command: Command, target: ConversionTarget, plan: Conversi
     ]
     shown = ", ".join(changes[:_SHOWN]) + (", ..." if len(changes) > _SHOWN else "")
     raise ConcurrentWriteException(
-        f"Files of {command.log.root_uri} were written or removed while it was converted: {shown}. "
-        "Nothing was changed; convert it again when nobody writes there.",
-        code=ErrorCode.CONCURRENT_WRITE,
+        Message.CONCURRENT_WRITE_CONVERTED_FILES,
+        shown=shown,
         path=command.log.root_uri,
         changes=tuple(changes[:_SHOWN]),
     )
@@ -514,10 +506,7 @@ def _found(read: Iterable[ReadFile], values: _Values) -> _Found:
 
 def _late_column(name: str, default: str, file_uri: str) -> InvalidRequestError:
     return InvalidRequestError(
-        f"The column {name} was added to the table with the default {default}, which Spark shows "
-        f"for the rows of the file {file_uri}, written before. A Delta table would show NULL: "
-        "rewrite the file (INSERT OVERWRITE of its partition or table) before you convert.",
-        code=ErrorCode.OPERATION_NOT_ALLOWED_DETAIL,
+        Message.OPERATION_NOT_ALLOWED_DETAIL_LATE_DEFAULT,
         column=name,
         default=default,
         file=file_uri,
@@ -529,11 +518,7 @@ def _require_convertible(config: TableConfig, *, collects_stats: bool) -> None:
     if config.column_mapping is not ColumnMappingMode.NONE:
         mode = config.column_mapping.value
         raise InvalidRequestError(
-            f"The configuration '{_MAPPING_SETTING}' cannot be set to `{mode}` when using CONVERT "
-            "TO DELTA.",
-            code=ErrorCode.CONVERSION_UNSUPPORTED_COLUMN_MAPPING,
-            config=_MAPPING_SETTING,
-            mode=mode,
+            Message.CONVERSION_UNSUPPORTED_COLUMN_MAPPING, config=_MAPPING_SETTING, mode=mode
         )
     require_counted(config, collects_stats=collects_stats)
     config.require(Capability.CONVERT)

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from puredelta.commands.convert.conversion_plan import ParquetTypes
-from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
+from puredelta.errors import DeltaError, InvalidRequestError, Message
 from puredelta.protocol.schema.schema_json import DECIMAL_PRECISION_MAX, parse_type, simple_string
 from puredelta.protocol.schema.spatial import SpatialName
 from puredelta.protocol.schema.traversal import all_fields, as_nullable, map_fields, primitive_names
@@ -317,10 +317,7 @@ class FileSchemas:
             except DeltaError as conflict:
                 raise _unmergeable(found, schema, conflict) from conflict
         if not merged.fields:
-            raise InvalidRequestError(
-                "Failed to infer schema from the given list of files: none of them has a column.",
-                code=ErrorCode.FAILED_INFER_SCHEMA,
-            )
+            raise InvalidRequestError(Message.FAILED_INFER_SCHEMA)
         return merged
 
     def read(self, found: FoundSchema) -> StructType:
@@ -337,9 +334,9 @@ class FileSchemas:
 
 def _unmergeable(found: FoundSchema, schema: StructType, conflict: DeltaError) -> DeltaError:
     return InvalidRequestError(
-        f"Failed to merge schema of file {found.file_uri}:\n{tree_string(schema)}\n"
-        f"{conflict.message} Rewrite the file, or convert it apart from the others.",
-        code=ErrorCode.FAILED_MERGE_SCHEMA_FILE,
+        Message.FAILED_MERGE_SCHEMA_FILE,
+        schema_text=tree_string(schema),
+        reason=conflict.message,
         file=found.file_uri,
         schema=simple_string(schema),
     )
@@ -423,10 +420,7 @@ def require_delta_types(schema: StructType, where: str) -> None:
     bad = [f"{f.name}: {kind}" for f in schema.fields for kind in _foreign_types(f)]
     if bad:
         raise InvalidRequestError(
-            f"Found columns using unsupported data types: [{', '.join(bad)}] in {where}. A Delta "
-            "table cannot hold them: cast the columns to another type and rewrite the file.",
-            code=ErrorCode.UNSUPPORTED_DATA_TYPES,
-            found_in=where,
+            Message.UNSUPPORTED_DATA_TYPES_CONVERT, columns=", ".join(bad), found_in=where
         )
 
 

@@ -21,8 +21,8 @@ from puredelta.commands.convert.partitions import INFER
 from puredelta.commands.definition.columns import stored_columns
 from puredelta.errors import (
     DeltaError,
-    ErrorCode,
     InvalidRequestError,
+    Message,
     TableNotFoundError,
     UnsupportedError,
 )
@@ -109,9 +109,9 @@ def parse_source(identifier: str) -> ConvertSource:
             return IcebergLocation(name)
         case other:
             raise InvalidRequestError(
-                "CONVERT TO DELTA only supports parquet tables, but you are trying to convert a "
-                f"{other} source: `{provider}`.`{name}`",
-                code=ErrorCode.CONVERT_NON_PARQUET_TABLE,
+                Message.CONVERT_NON_PARQUET_TABLE_PATH,
+                provider=provider,
+                name=name,
                 source_name=other,
                 table=f"`{provider}`.`{name}`",
             )
@@ -121,31 +121,17 @@ def _require_absolute(parts: tuple[str, ...]) -> None:
     """Refuse a relative path, since its base directory is unknown."""
     match parts:
         case (provider, path) if provider.lower() in _FORMATS and "/" in path:
-            raise InvalidRequestError(
-                f"Path does not exist: {path}. The path of {provider}.`{path}` must be absolute.",
-                code=ErrorCode.PATH_NOT_FOUND,
-                path=path,
-            )
+            raise InvalidRequestError(Message.PATH_NOT_FOUND_RELATIVE, provider=provider, path=path)
 
 
 def _no_identifier(text: str) -> DeltaError:
     if _ABSOLUTE.match(text.strip()):
         return _missing_provider(text.strip())
-    return InvalidRequestError(
-        f"{text!r} is not the name of a table. Name a table of the catalog, or a Parquet directory "
-        "as parquet.`/path`, with backticks around the path.",
-        code=ErrorCode.PARSE_SYNTAX_ERROR,
-        identifier=text,
-    )
+    return InvalidRequestError(Message.PARSE_SYNTAX_ERROR, identifier=text)
 
 
 def _missing_provider(name: str) -> DeltaError:
-    return InvalidRequestError(
-        "CONVERT TO DELTA only supports parquet tables. Please rewrite your target as "
-        f"parquet.`{name}` if it's a parquet directory.",
-        code=ErrorCode.MISSING_PROVIDER_FOR_CONVERT,
-        path=name,
-    )
+    return InvalidRequestError(Message.MISSING_PROVIDER_FOR_CONVERT_PATH, path=name)
 
 
 EXISTS_DEFAULT = "EXISTS_DEFAULT"
@@ -259,11 +245,7 @@ def find_target(
 
 
 def _partitions_of_iceberg() -> DeltaError:
-    return InvalidRequestError(
-        "Partition schema cannot be specified when converting Iceberg tables. It is automatically "
-        "inferred.",
-        code=ErrorCode.PARTITION_SCHEMA_IN_ICEBERG_TABLES,
-    )
+    return InvalidRequestError(Message.PARTITION_SCHEMA_IN_ICEBERG_TABLES)
 
 
 def parse_partition_schema(given: T.StructType | str | None) -> StructType:
@@ -278,9 +260,7 @@ def parse_partition_schema(given: T.StructType | str | None) -> StructType:
     schema = T.StructType.fromDDL(given) if isinstance(given, str) else given
     if not isinstance(schema, T.StructType):
         raise InvalidRequestError(
-            f"{given!r} is no list of partition columns. Write names and types: 'day date'.",
-            code=ErrorCode.INVALID_PARTITION_COLUMN_TYPE,
-            partition_schema=str(given),
+            Message.INVALID_PARTITION_COLUMN_TYPE_CONVERT, given=given, partition_schema=str(given)
         )
     return stored_columns(schema)
 
@@ -295,18 +275,12 @@ def _find_table(
 ) -> ConversionTarget | AlreadyDelta:
     if is_connect(spark):
         raise UnsupportedError(
-            f"CONVERT TO DELTA of the table {quote_name(parts)} needs a classic session: a Spark "
-            "Connect client has no access to the session catalog. Name the directory, "
-            "parquet.`/path`.",
-            code=ErrorCode.UNSUPPORTED_ON_CONNECT,
+            Message.UNSUPPORTED_ON_CONNECT_CONVERT_TABLE, table=quote_name(parts)
         )
     entry = _read_entry(spark, parts)
     if entry.is_view:
         raise InvalidRequestError(
-            "Operation not allowed: `Converting a view to a Delta table` is not supported for "
-            f"Delta tables: {quote_name(parts)}",
-            code=ErrorCode.OPERATION_NOT_ALLOWED_DETAIL,
-            table=quote_name(parts),
+            Message.OPERATION_NOT_ALLOWED_DETAIL_VIEW, table=quote_name(parts)
         )
     if (entry.provider or "").lower() == FORMAT:
         return AlreadyDelta(location=entry.location, name=quoted_entry_name(entry))
@@ -323,18 +297,16 @@ def _read_entry(spark: SparkSession, parts: Sequence[str]) -> StoredEntry:
     name = entry_name(spark, tuple(parts))
     if name is None and len(parts) >= _PARTS_MAX:
         raise InvalidRequestError(
-            f"{SESSION_CATALOG} requires a single-part namespace, but got identifier "
-            f"{quote_name(parts)}. CONVERT TO DELTA takes tables of {SESSION_CATALOG} only.",
-            code=ErrorCode.REQUIRES_SINGLE_PART_NAMESPACE,
+            Message.REQUIRES_SINGLE_PART_NAMESPACE,
+            session_catalog=SESSION_CATALOG,
             identifier=quote_name(parts),
         )
     if name is None or not is_taken(spark, name):
         place = spark.catalog.currentCatalog() if name is None else name
         raise TableNotFoundError(
-            f"The table or view {quote_name(parts)} cannot be found ({place}). Verify the spelling "
-            f"and correctness of the schema and catalog. CONVERT TO DELTA takes tables of "
-            f"{SESSION_CATALOG}, no temporary views, and directories: parquet.`/path`.",
-            code=ErrorCode.TABLE_OR_VIEW_NOT_FOUND,
+            Message.TABLE_OR_VIEW_NOT_FOUND_CONVERT,
+            place=place,
+            session_catalog=SESSION_CATALOG,
             table=quote_name(parts),
         )
     return read_entry(spark, name.database, name.name)
@@ -346,17 +318,12 @@ def _require_parquet(entry: StoredEntry, parts: Sequence[str]) -> None:
         return
     if not provider:
         raise InvalidRequestError(
-            "CONVERT TO DELTA only supports parquet tables. Please rewrite your target as "
-            f"parquet.`{entry.location}` if it's a parquet directory.",
-            code=ErrorCode.MISSING_PROVIDER_FOR_CONVERT,
+            Message.MISSING_PROVIDER_FOR_CONVERT_TABLE,
+            location=entry.location,
             table=quote_name(parts),
         )
     raise InvalidRequestError(
-        "CONVERT TO DELTA only supports parquet tables, but you are trying to convert a "
-        f"{provider} source: {quote_name(parts)}",
-        code=ErrorCode.CONVERT_NON_PARQUET_TABLE,
-        source_name=provider,
-        table=quote_name(parts),
+        Message.CONVERT_NON_PARQUET_TABLE_ENTRY, source_name=provider, table=quote_name(parts)
     )
 
 
@@ -392,11 +359,7 @@ def _require_same_partitions(catalog: StructType, given: StructType) -> None:
 
 def _other_partitions(catalog: StructType, given: StructType) -> DeltaError:
     return InvalidRequestError(
-        "CONVERT TO DELTA was called with a partition schema different from the partition schema "
-        "inferred from the catalog, please avoid providing the schema so that the partition schema "
-        "can be chosen from the catalog.\n\n"
-        f"catalog partition schema:\n{_tree(catalog)}\nprovided partition schema:\n{_tree(given)}",
-        code=ErrorCode.UNEXPECTED_PARTITION_SCHEMA_FROM_USER,
+        Message.UNEXPECTED_PARTITION_SCHEMA_FROM_USER,
         catalog_partitions=_tree(catalog),
         provided_partitions=_tree(given),
     )

@@ -18,8 +18,8 @@ from puredelta.commands.convert.target import CatalogName, parse_source
 from puredelta.errors import (
     CatalogError,
     ConcurrentWriteException,
-    ErrorCode,
     InvalidRequestError,
+    Message,
     TableNotFoundError,
 )
 from puredelta.log.files.clock import wall_clock
@@ -81,11 +81,7 @@ def undo_convert(spark: SparkSession, identifier: str) -> UndoResult:
     found = _find(spark, identifier)
     log = open_log(spark, found.location)
     if not log.exists():
-        raise TableNotFoundError(
-            f"{identifier} is not a Delta table.",
-            code=ErrorCode.MISSING_DELTA_TABLE,
-            table=identifier,
-        )
+        raise TableNotFoundError(Message.MISSING_DELTA_TABLE_UNDO, table=identifier)
     name = None
     if log.store.exists(_FIRST):
         info = _conversion(log)
@@ -114,10 +110,7 @@ def _find(spark: SparkSession, identifier: str) -> _Found:
     name = entry_name(spark, source.parts)
     if name is None or not is_taken(spark, name):
         raise TableNotFoundError(
-            f"The table or view {quote_name(source.parts)} cannot be found. Verify the spelling "
-            "and correctness of the schema and catalog.",
-            code=ErrorCode.TABLE_OR_VIEW_NOT_FOUND,
-            table=quote_name(source.parts),
+            Message.TABLE_OR_VIEW_NOT_FOUND_UNDO, table=quote_name(source.parts)
         )
     entry = read_entry(spark, name.database, name.name)
     return _Found(location=entry.location, entry=entry)
@@ -138,11 +131,7 @@ def _conversion(log: TableLog) -> CommitInfo:
 
 def _not_undoable(root_uri: str, reason: str) -> InvalidRequestError:
     return InvalidRequestError(
-        f"The conversion of {root_uri} cannot be undone: {reason}. The table stays as it is; to "
-        "get Parquet files of it, write its rows: df.write.parquet(path).",
-        code=ErrorCode.OPERATION_NOT_ALLOWED_DETAIL,
-        path=root_uri,
-        reason=reason,
+        Message.OPERATION_NOT_ALLOWED_DETAIL_UNDO, path=root_uri, reason=reason
     )
 
 
@@ -182,9 +171,9 @@ def _restore(spark: SparkSession, log: TableLog, entry: StoredEntry, info: Commi
     except JVM_ERRORS as refused:
         log.store.delete(_FENCE_PATH)
         raise CatalogError(
-            f"The catalog does not change the entry of {_name_of(entry)} back, so it and the Delta "
-            f"table {log.root_uri} stay as they are: {refused}",
-            code=ErrorCode.CATALOG_ENTRY_NOT_UPDATED,
+            Message.CATALOG_ENTRY_NOT_UPDATED_UNDO,
+            entry=_name_of(entry),
+            refused=refused,
             name=str(_name_of(entry)),
             path=log.root_uri,
         ) from refused
@@ -224,11 +213,7 @@ def _raise_fence(spark: SparkSession, log: TableLog) -> None:
     )
     content = "".join(f"{encode_action(action)}\n" for action in (info, protocol))
     if log.store.put_if_absent(_FENCE_PATH, content.encode()) is PutOutcome.ALREADY_EXISTS:
-        raise ConcurrentWriteException(
-            f"{log.root_uri} was written to meanwhile, so its conversion cannot be undone.",
-            code=ErrorCode.CONCURRENT_WRITE,
-            path=log.root_uri,
-        )
+        raise ConcurrentWriteException(Message.CONCURRENT_WRITE_UNDO, path=log.root_uri)
 
 
 def _remove_vectors(log: TableLog) -> None:

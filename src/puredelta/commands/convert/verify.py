@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from puredelta.errors import CorruptTableError, ErrorCode, InvalidRequestError
+from puredelta.errors import CorruptTableError, InvalidRequestError, Message
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.schema.traversal import struct_fields
 from puredelta.protocol.schema.types import BINARY, BOOLEAN, DataType, DecimalType, PrimitiveType
@@ -38,10 +38,7 @@ def require_statistics(*, collected: bool) -> None:
         InvalidRequestError: the conversion collects no statistics.
     """
     if not collected:
-        raise InvalidRequestError(
-            "There are no statistics to verify: convert with statistics, or without verify=True.",
-            code=ErrorCode.OPERATION_NOT_ALLOWED_DETAIL,
-        )
+        raise InvalidRequestError(Message.OPERATION_NOT_ALLOWED_DETAIL_VERIFY)
 
 
 def require_true_statistics(spark: SparkSession, snapshot: Snapshot) -> None:
@@ -198,9 +195,8 @@ def _wrong(snapshot: Snapshot, mistakes: Sequence[tuple[int, Sequence[str]]]) ->
         for add, (_, problems) in zip(adds, mistakes, strict=True)
     )
     return CorruptTableError(
-        f"The statistics that files of {snapshot.root_uri} hold are wrong:\n{shown}\nNothing was "
-        "changed. Rewrite the files: every reader, Spark too, skips rows by what they say.",
-        code=ErrorCode.WRONG_STATISTICS,
+        Message.WRONG_STATISTICS,
+        shown=shown,
         path=snapshot.root_uri,
         files=tuple(add.path for add in adds),
     )

@@ -28,7 +28,7 @@ from puredelta.commands.write.planned_write import (
     write_capability,
 )
 from puredelta.commands.write.write_table import columns_of
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Protocol
@@ -110,13 +110,7 @@ def _recorded_options(
 def _require_new_definition(options: Mapping[str, object]) -> None:
     for name, value in options.items():
         if name.lower() == "overwriteschema" and str(value).lower() == "false":
-            raise InvalidRequestError(
-                "overwriteSchema is not allowed when replacing a Delta table: a replacement "
-                "always takes the columns of the rows. Leave the option out, or overwrite the "
-                "rows alone.",
-                code=ErrorCode.ILLEGAL_USAGE,
-                option=name,
-            )
+            raise InvalidRequestError(Message.ILLEGAL_USAGE_OVERWRITE_SCHEMA, option=name)
 
 
 _OF_THE_SOURCE_ALONE = frozenset(

@@ -17,7 +17,7 @@ from puredelta.commands.create.create_table import CreateMode
 from puredelta.commands.create.registered import managed_entry, require_replaceable
 from puredelta.commands.finish import finish
 from puredelta.commands.restore import differing_files, ignores_missing, require_present
-from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError, UnsupportedError
+from puredelta.errors import InvalidRequestError, Message, TableNotFoundError, UnsupportedError
 from puredelta.log.commit.commit_request import CommitRequest
 from puredelta.log.files.clock import IdSource, random_id
 from puredelta.log.maintenance.running_vacuums import require_kept
@@ -96,11 +96,7 @@ def clone_table(
         ConcurrentDeleteReadException: a VACUUM of the source may be deleting files of the version.
     """
     if not request.shallow:
-        raise UnsupportedError(
-            "Deep clone is not supported by this Delta version. Make a shallow clone, or write "
-            "the rows of the table to a new one.",
-            code=ErrorCode.UNSUPPORTED_DEEP_CLONE,
-        )
+        raise UnsupportedError(Message.UNSUPPORTED_DEEP_CLONE)
     existing = target.find_snapshot()
     _require_free(target, existing, request)
     arbitrary = ALLOW_ARBITRARY_PROPERTIES.flag(spark.conf.getAll)
@@ -149,12 +145,7 @@ def require_absolute(target: str) -> None:
         InvalidRequestError: the path is relative.
     """
     if not is_absolute_path(target):
-        raise InvalidRequestError(
-            "The target location for CLONE needs to be an absolute path or table name. Use an "
-            f"absolute path instead of {target}.",
-            code=ErrorCode.INVALID_CLONE_PATH,
-            path=target,
-        )
+        raise InvalidRequestError(Message.INVALID_CLONE_PATH, path=target)
 
 
 def cloned_config(
@@ -180,9 +171,9 @@ def cloned_config(
     for other in (source, existing):
         if other is not None and other.config.column_mapping is not config.column_mapping:
             raise InvalidRequestError(
-                f"Changing column mapping mode from '{other.config.column_mapping.value}' to "
-                f"'{config.column_mapping.value}' is not supported.",
-                code=ErrorCode.UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE,
+                Message.UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE_CLONE,
+                current=other.config.column_mapping.value,
+                wanted=config.column_mapping.value,
             )
     require_sound_properties(config.properties, config.schema, config.partition_columns)
     return config
@@ -230,19 +221,12 @@ def _require_free(target: TableLog, existing: Snapshot | None, request: CloneReq
         if next(iter(target.store.walk("")), None) is None:
             return
         raise InvalidRequestError(
-            f"Cannot create table (`delta`.`{target.root_uri.removeprefix('file:')}`). The "
-            f"associated location ('{target.root_uri}') is not empty. Clone to another place, or "
-            "replace the table that is there.",
-            code=ErrorCode.CREATE_TABLE_WITH_NON_EMPTY_LOCATION,
+            Message.CREATE_TABLE_WITH_NON_EMPTY_LOCATION_CLONE,
+            table=target.root_uri.removeprefix("file:"),
             path=target.root_uri,
         )
     if len(existing.files):
-        raise InvalidRequestError(
-            f"The clone destination table is non-empty ({target.root_uri}). Please truncate the "
-            "table or delete its rows before running CLONE.",
-            code=ErrorCode.UNSUPPORTED_NON_EMPTY_CLONE,
-            path=target.root_uri,
-        )
+        raise InvalidRequestError(Message.UNSUPPORTED_NON_EMPTY_CLONE, path=target.root_uri)
 
 
 def _metrics(source: Snapshot) -> dict[str, int]:
@@ -300,9 +284,7 @@ def clone_registered(
     if is_taken(spark, name):
         if mode is CreateMode.CREATE:
             raise InvalidRequestError(
-                f"Table {name} already exists.",
-                code=ErrorCode.TABLE_NAME_ALREADY_EXISTS,
-                name=str(name),
+                Message.TABLE_NAME_ALREADY_EXISTS, name_shown=name, name=str(name)
             )
         if mode is not CreateMode.CREATE_IF_NOT_EXISTS:
             known = require_replaceable(spark, name)
@@ -325,9 +307,4 @@ def clone_registered(
 
 def nothing_to_replace(name: str) -> TableNotFoundError:
     """Return the error for REPLACE TABLE where no table is."""
-    return TableNotFoundError(
-        f"Table {name} cannot be replaced as it does not exist. Use CREATE OR REPLACE TABLE to "
-        "create the table.",
-        code=ErrorCode.CANNOT_REPLACE_MISSING_TABLE,
-        table=name,
-    )
+    return TableNotFoundError(Message.CANNOT_REPLACE_MISSING_TABLE, table=name)

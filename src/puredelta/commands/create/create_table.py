@@ -19,7 +19,7 @@ from puredelta.commands.create.definition import (
     plan_table,
 )
 from puredelta.commands.finish import finish
-from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
+from puredelta.errors import ErrorCode, InvalidRequestError, Message, TableNotFoundError
 from puredelta.log.commit.commit_request import CommitRequest
 from puredelta.log.files.file_table import remove_file
 from puredelta.log.replay.snapshot import Snapshot
@@ -49,10 +49,10 @@ def require_same_definition(
     differences = list(_differences(without_mapping(config.schema), definition.columns, ""))
     if differences:
         raise InvalidRequestError(
-            f"The specified schema does not match the existing schema at {path}. Specified: "
-            f"{simple_string(definition.columns)}. Existing: {simple_string(config.schema)}. "
-            f"Differences: {'; '.join(differences)}. To replace the table, use replace().",
-            code=ErrorCode.CREATE_TABLE_SCHEME_MISMATCH,
+            Message.CREATE_TABLE_SCHEME_MISMATCH,
+            columns=simple_string(definition.columns),
+            schema=simple_string(config.schema),
+            differences="; ".join(differences),
             path=path,
         )
     if table.config.partition_columns != config.partition_columns:
@@ -255,23 +255,12 @@ def describe(
 
 def already_exists(name: str) -> InvalidRequestError:
     """Return the error for a name or a location that is taken."""
-    return InvalidRequestError(
-        f"Cannot create table or view {name} because it already exists. Choose a different "
-        "name, drop or replace the existing object, or add the IF NOT EXISTS clause "
-        "(createIfNotExists) to tolerate pre-existing objects.",
-        code=ErrorCode.TABLE_OR_VIEW_ALREADY_EXISTS,
-        name=name,
-    )
+    return InvalidRequestError(Message.TABLE_OR_VIEW_ALREADY_EXISTS, name=name)
 
 
 def nothing_to_replace(name: str) -> TableNotFoundError:
     """Return the error for REPLACE where no table is."""
-    return TableNotFoundError(
-        f"The table or view {name} cannot be found: there is nothing to replace. "
-        "Create it, or use createOrReplace.",
-        code=ErrorCode.TABLE_OR_VIEW_NOT_FOUND,
-        name=name,
-    )
+    return TableNotFoundError(Message.TABLE_OR_VIEW_NOT_FOUND_REPLACE, name=name)
 
 
 REPLACING = (CreateMode.REPLACE, CreateMode.CREATE_OR_REPLACE)
@@ -313,20 +302,13 @@ def _require_empty(log: TableLog, mode: CreateMode, name: str) -> None:
 
 def _not_empty(log: TableLog, name: str) -> InvalidRequestError:
     return InvalidRequestError(
-        f"Cannot create table ({name}). The associated location ('{log.root_uri}') is not "
-        "empty and also not a Delta table. Convert its Parquet files, or use another location.",
-        code=ErrorCode.CREATE_TABLE_WITH_NON_EMPTY_LOCATION,
-        path=log.root_uri,
+        Message.CREATE_TABLE_WITH_NON_EMPTY_LOCATION_CREATE, name=name, path=log.root_uri
     )
 
 
 def _require_columns(definition: TableDefinition) -> None:
     if not definition.columns.fields:
-        raise InvalidRequestError(
-            "Table schema is not provided. Please provide the schema (column definition) of the "
-            "table when using REPLACE table and an AS SELECT query is not provided.",
-            code=ErrorCode.SCHEMA_NOT_PROVIDED,
-        )
+        raise InvalidRequestError(Message.SCHEMA_NOT_PROVIDED_COLUMNS)
 
 
 def _name(log: TableLog) -> str:

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from puredelta.commands.definition.columns import require_valid_columns
 from puredelta.commands.definition.new_table import NewTableProperties, plan_new_table
 from puredelta.commands.definition.schema_change import require_storable_types
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.actions.actions import DomainMetadata
 from puredelta.protocol.features.feature_usage import CURRENT_DEFAULT, GENERATION_EXPRESSION
@@ -134,10 +134,7 @@ def plan_replacement(table: PlannedTable, old: Snapshot) -> PlannedTable:
     """
     was_clustered = old.config.supports(CLUSTERING)
     if was_clustered and table.config.partition_columns:
-        raise InvalidRequestError(
-            "Replacing a clustered Delta table with a partitioned table is not allowed.",
-            code=ErrorCode.CLUSTERING_REPLACE_TABLE_WITH_PARTITIONED_TABLE,
-        )
+        raise InvalidRequestError(Message.CLUSTERING_REPLACE_TABLE_WITH_PARTITIONED_TABLE)
     protocol = with_features(old.protocol, supported_features(table.config.protocol))
     configuration = {**table.config.metadata.configuration, **_kept(table, old)}
     config = TableConfig.of(protocol, replace(table.config.metadata, configuration=configuration))
@@ -174,9 +171,9 @@ def require_valid_generation(spark: SparkSession, columns: StructType) -> None:
         found, wanted = checked.simple_type, to_spark_type(column.type).simpleString()
         if found != wanted:
             raise InvalidRequestError(
-                f"The expression type of the generated column {column.name} is {found.upper()}, "
-                f"but the column type is {wanted.upper()}. Cast the expression.",
-                code=ErrorCode.GENERATED_COLUMNS_EXPR_TYPE_MISMATCH,
+                Message.GENERATED_COLUMNS_EXPR_TYPE_MISMATCH,
+                found=found.upper(),
+                wanted=wanted.upper(),
                 column=column.name,
                 expression=expression,
             )
@@ -186,24 +183,17 @@ def _invalid_generation(name: str, expression: str, fault: Fault) -> InvalidRequ
     match fault:
         case Fault.UNRESOLVED:
             return InvalidRequestError(
-                f"A generated column cannot use a non-existent column or another generated "
-                f"column: {name} is generated as {expression}.",
-                code=ErrorCode.INVALID_GENERATED_COLUMN_REFERENCES,
-                column=name,
+                Message.INVALID_GENERATED_COLUMN_REFERENCES, expression=expression, column=name
             )
         case Fault.NON_DETERMINISTIC:
             return InvalidRequestError(
-                f"Found {expression}. A generated column cannot use a non deterministic "
-                f"expression: {name}.",
-                code=ErrorCode.NON_DETERMINISTIC_EXPRESSION_IN_GENERATED_COLUMN,
+                Message.NON_DETERMINISTIC_EXPRESSION_IN_GENERATED_COLUMN,
+                expression=expression,
                 column=name,
             )
         case Fault.AGGREGATE:
             return InvalidRequestError(
-                f"Found {expression}. A generated column cannot use an aggregate expression: "
-                f"{name}.",
-                code=ErrorCode.AGGREGATE_IN_GENERATED_COLUMN,
-                column=name,
+                Message.AGGREGATE_IN_GENERATED_COLUMN, expression=expression, column=name
             )
 
 
@@ -213,31 +203,24 @@ def _own_properties(spark: SparkSession, given: Mapping[str, str]) -> dict[str, 
     own = checked_properties(wanted, allow_arbitrary=arbitrary)
     if _CLUSTERING_FEATURE in own:
         raise InvalidRequestError(
-            f"Cannot enable {CLUSTERING} table feature using TBLPROPERTIES. Please use CREATE OR "
-            "REPLACE TABLE CLUSTER BY to create a Delta table with clustering.",
-            code=ErrorCode.CREATE_TABLE_SET_CLUSTERING_TABLE_FEATURE,
+            Message.CREATE_TABLE_SET_CLUSTERING_TABLE_FEATURE, clustering=CLUSTERING
         )
     return own
 
 
 def _require_one_layout(definition: TableDefinition) -> None:
     if definition.clustering_columns and definition.partition_columns:
-        raise InvalidRequestError(
-            "Clustering and partitioning cannot both be specified. Please remove partitionedBy "
-            "if you want to create a Delta table with clustering.",
-            code=ErrorCode.CLUSTER_BY_WITH_PARTITIONED_BY,
-        )
+        raise InvalidRequestError(Message.CLUSTER_BY_WITH_PARTITIONED_BY)
 
 
 def _require_defaults_allowed(columns: StructType, properties: Mapping[str, str]) -> None:
     names: Sequence[str] = [f.name for f in columns.fields if CURRENT_DEFAULT in f.metadata]
     if names and (FEATURE_PREFIX + _DEFAULTS_FEATURE.lower()) not in properties:
         raise InvalidRequestError(
-            "Failed to execute CREATE TABLE command because it assigned a column DEFAULT value to "
-            f"{', '.join(names)}, but the corresponding table feature was not enabled. Please "
-            "retry the command with the table property "
-            f"'{FEATURE_PREFIX}{_DEFAULTS_FEATURE}' = 'supported'.",
-            code=ErrorCode.WRONG_COLUMN_DEFAULTS_FEATURE_NOT_ENABLED,
+            Message.WRONG_COLUMN_DEFAULTS_FEATURE_NOT_ENABLED_CREATE,
+            names=", ".join(names),
+            feature_prefix=FEATURE_PREFIX,
+            defaults_feature=_DEFAULTS_FEATURE,
             columns=tuple(names),
         )
 

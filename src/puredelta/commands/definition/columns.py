@@ -12,7 +12,7 @@ from typing import Any
 
 from pyspark.sql import types as T
 
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.protocol.features.feature_usage import (
     CURRENT_DEFAULT,
     GENERATION_EXPRESSION,
@@ -115,23 +115,16 @@ def require_valid_columns(schema: StructType, partition_columns: Sequence[str]) 
 
 def _require_valid_identity(field: StructField, partition_columns: Sequence[str]) -> None:
     if field.metadata[IDENTITY_STEP] == 0:
-        raise InvalidRequestError(
-            f"IDENTITY column step cannot be 0: {field.name}.",
-            code=ErrorCode.IDENTITY_COLUMNS_ILLEGAL_STEP,
-            column=field.name,
-        )
+        raise InvalidRequestError(Message.IDENTITY_COLUMNS_ILLEGAL_STEP, column=field.name)
     if field.type != LONG:
         raise InvalidRequestError(
-            f"DataType {simple_string(field.type)} is not supported for IDENTITY columns: make "
-            f"{field.name} a BIGINT.",
-            code=ErrorCode.IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE,
+            Message.IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE,
+            field_type=simple_string(field.type),
             column=field.name,
         )
     if field.name in partition_columns:
         raise InvalidRequestError(
-            f"PARTITIONED BY IDENTITY column {field.name} is not supported.",
-            code=ErrorCode.IDENTITY_COLUMNS_PARTITION_NOT_SUPPORTED,
-            column=field.name,
+            Message.IDENTITY_COLUMNS_PARTITION_NOT_SUPPORTED, column=field.name
         )
 
 
@@ -150,10 +143,9 @@ def _require_nullable_elements(field: StructField) -> None:
 def _require_no_required_field(data_type: DataType, name: str, part: str) -> None:
     if not all(field.nullable for field in all_fields(data_type)):
         raise InvalidRequestError(
-            f"The {part} type of the field {name} contains a NOT NULL constraint. Delta does not "
-            "support NOT NULL constraints nested within arrays or maps: "
-            f"{simple_string(data_type)}.",
-            code=ErrorCode.NESTED_NOT_NULL_CONSTRAINT,
+            Message.NESTED_NOT_NULL_CONSTRAINT,
+            part=part,
+            data_type=simple_string(data_type),
             column=name,
         )
 

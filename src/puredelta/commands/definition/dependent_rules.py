@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import ErrorCode, InvalidRequestError, Message
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.actions.actions import Action, Metadata, Protocol
 from puredelta.protocol.features.feature_usage import GENERATION_EXPRESSION
@@ -77,9 +77,8 @@ def require_unreferenced(config: TableConfig, path: _Path) -> None:
     constraints = _reading(path, config.check_constraints, config.schema)
     if constraints:
         raise InvalidRequestError(
-            f"Cannot alter column {name} because this column is referenced by the following check "
-            f"constraint(s): {_listed(constraints)}. Drop them first.",
-            code=ErrorCode.CONSTRAINT_DEPENDENT_COLUMN_CHANGE,
+            Message.CONSTRAINT_DEPENDENT_COLUMN_CHANGE,
+            constraints=_listed(constraints),
             column=name,
         )
     generated = {
@@ -90,9 +89,8 @@ def require_unreferenced(config: TableConfig, path: _Path) -> None:
     dependent = _reading(path, generated, config.schema)
     if dependent:
         raise InvalidRequestError(
-            f"Cannot alter column {name} because this column is referenced by the following "
-            f"generated column(s): {_listed(dependent)}.",
-            code=ErrorCode.GENERATED_COLUMNS_DEPENDENT_COLUMN_CHANGE,
+            Message.GENERATED_COLUMNS_DEPENDENT_COLUMN_CHANGE,
+            dependent=_listed(dependent),
             column=name,
         )
 
@@ -162,19 +160,14 @@ def _require_harmless(expressions: Mapping[str, str], settings: Mapping[str, str
     for what, sql in expressions.items():
         if reaches_out(sql):
             raise InvalidRequestError(
-                f"The {what} of the table is no expression over one row: {sql}. Queries in it "
-                "would read tables of everybody who writes to this one. Remove it with ALTER "
-                "TABLE.",
-                code=ErrorCode.UNSUPPORTED_EXPRESSION,
-                expression=sql,
+                Message.UNSUPPORTED_EXPRESSION_QUERY, what=what, expression=sql
             )
         function = None if ALLOW_REFLECTION.read(settings) else find_reflection(sql)
         if function is not None:
             raise InvalidRequestError(
-                f"The {what} of the table calls {function}, which runs code in the JVM of "
-                f"everybody who writes to the table: {sql}. Remove it with ALTER TABLE, or, if "
-                f"you trust all who may write to the table, set {ALLOW_REFLECTION.key} to true.",
-                code=ErrorCode.UNSUPPORTED_EXPRESSION,
+                Message.UNSUPPORTED_EXPRESSION_REFLECTION,
+                what=what,
+                allow_reflection_key=ALLOW_REFLECTION.key,
                 expression=sql,
                 function=function,
             )

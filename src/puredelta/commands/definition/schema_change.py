@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from puredelta.commands.definition.dependent_rules import require_same_types
-from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.errors import InvalidRequestError, Message, UnsupportedError
 from puredelta.protocol.features.column_mapping import MAX_COLUMN_ID, assign_columns
 from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.features.property_checks import require_statistics_columns
@@ -102,19 +102,12 @@ def require_storable_types(schema: StructType) -> None:
     wrong = [column for column, name in found if not _is_storable(name)]
     if wrong:
         raise InvalidRequestError(
-            f"Found columns using unsupported data types: [{', '.join(wrong)}]. Cast them to a "
-            "type that Delta tables have.",
-            code=ErrorCode.UNSUPPORTED_DATA_TYPES,
-            columns=tuple(wrong),
+            Message.UNSUPPORTED_DATA_TYPES_COLUMNS, wrong=", ".join(wrong), columns=tuple(wrong)
         )
     mixed = [column for column, name in found if _is_mixed(name)]
     if mixed:
         raise UnsupportedError(
-            "A column of a table has one coordinate reference system, but every value of these "
-            f"has its own: {', '.join(mixed)}. Give all values the same, for example by "
-            "`ST_SetSrid(value, 4326)`, or store ST_AsBinary and ST_Srid of them.",
-            code=ErrorCode.GEOSPATIAL_NOT_SUPPORTED,
-            columns=tuple(mixed),
+            Message.GEOSPATIAL_NOT_SUPPORTED_MIXED, mixed=", ".join(mixed), columns=tuple(mixed)
         )
 
 
@@ -195,12 +188,9 @@ def _require_same_partitioning(config: TableConfig, wanted: tuple[str, ...]) -> 
     if not wanted or [w.lower() for w in wanted] == [c.lower() for c in config.partition_columns]:
         return
     raise InvalidRequestError(
-        "A metadata mismatch was detected when writing to the Delta table.\n"
-        "- Partition columns do not match the partition columns of the table.\n"
-        f"Given: {_quoted(wanted)}\nTable: {_quoted(config.partition_columns)}\n"
-        "Leave partition_by out to keep the table's. To change it, overwrite the table with "
-        "the option overwriteSchema.",
-        code=ErrorCode.SCHEMA_MISMATCH,
+        Message.SCHEMA_MISMATCH_PARTITIONING,
+        wanted=_quoted(wanted),
+        partition_columns=_quoted(config.partition_columns),
         given=wanted,
         table=config.partition_columns,
     )
@@ -213,14 +203,11 @@ def _quoted(columns: Sequence[str]) -> str:
 def _mismatch(config: TableConfig, rows: StructType) -> InvalidRequestError:
     extra = _extra_paths(rows, config.schema, ())
     return InvalidRequestError(
-        "A metadata mismatch was detected when writing to the Delta table.\n"
-        "- A schema mismatch detected when writing to the Delta table (Table ID: "
-        f"{config.metadata.id}). Not in the table, or wider than there: {', '.join(extra)}.\n"
-        "To enable schema migration, set the option mergeSchema to true (or the session "
-        "setting spark.databricks.delta.schema.autoMerge.enabled). To keep the table's "
-        "schema, drop or cast these columns.\n"
-        f"Table schema: {simple_string(config.schema)}\nData schema: {simple_string(rows)}",
-        code=ErrorCode.SCHEMA_MISMATCH,
+        Message.SCHEMA_MISMATCH_COLUMNS,
+        id=config.metadata.id,
+        extra=", ".join(extra),
+        schema=simple_string(config.schema),
+        rows=simple_string(rows),
         columns=tuple(extra),
     )
 

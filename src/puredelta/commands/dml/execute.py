@@ -37,7 +37,7 @@ from puredelta.commands.dml.spec import (
 )
 from puredelta.commands.dml.trial import Recording, run_statement
 from puredelta.commands.statement.report import Report, with_report
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.resolve.table_attributes import table_identity
 from puredelta.spark.session.pyspark_errors import methods_like_pyspark
@@ -223,10 +223,5 @@ def explain_mode(mode: object) -> ExplainMode:
     modes = {known.value: known for known in ExplainMode}
     found = modes.get(mode.strip().lower()) if isinstance(mode, str) else None
     if found is None:
-        raise InvalidRequestError(
-            f"There is no mode {mode!r} of explain. Use 'plan', which runs no Spark job, or "
-            "'source', which evaluates the source; dry_run() goes on to the counts.",
-            code=ErrorCode.OPERATION_NOT_ALLOWED_DETAIL,
-            mode=mode,
-        )
+        raise InvalidRequestError(Message.OPERATION_NOT_ALLOWED_DETAIL_EXPLAIN_MODE, mode=mode)
     return found

@@ -36,7 +36,7 @@ from puredelta.commands.dml.resolve.resolved_statement import (
 from puredelta.commands.dml.search_plan import Search
 from puredelta.commands.dml.spec import InputRows, StatementSpec
 from puredelta.commands.dml.trial import Trial, count_inserts, tried_statement
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.protocol.table.change_data import CHANGE_TYPE, ChangeType
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.scan.bitmaps import RowsByFile
@@ -174,9 +174,10 @@ def preview_statement(
         taken = {CHANGE_TYPE, CLAUSE_COLUMN} & {name.lower() for name in config.schema.names}
         if taken:
             raise InvalidRequestError(
-                f"A preview has the columns {CHANGE_TYPE} and {CLAUSE_COLUMN}, but the table has "
-                f"{', '.join(sorted(taken))} already. Use dry_run() for the counts.",
-                code=ErrorCode.RESERVED_CDC_COLUMNS_ON_WRITE,
+                Message.RESERVED_CDC_COLUMNS_ON_WRITE_PREVIEW,
+                change_type=CHANGE_TYPE,
+                clause_column=CLAUSE_COLUMN,
+                taken=", ".join(sorted(taken)),
                 columns=tuple(sorted(taken)),
             )
         decision = trial.decide()
@@ -187,11 +188,7 @@ def preview_statement(
 
 def _require_valid(limit: object) -> None:
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-        raise InvalidRequestError(
-            f"The limit of a preview is {limit!r}: give a whole number of rows, 1 or more.",
-            code=ErrorCode.OPERATION_NOT_ALLOWED_DETAIL,
-            limit=limit,
-        )
+        raise InvalidRequestError(Message.OPERATION_NOT_ALLOWED_DETAIL_PREVIEW_LIMIT, limit=limit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,7 @@ from puredelta.commands.dml.resolve.resolved_statement import (
 )
 from puredelta.commands.dml.search_plan import Search, SearchPlan
 from puredelta.commands.dml.source import StatementContext
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.spark.offload.key_lookup import KeyLookup, LookupTarget, look_up_keys
 from puredelta.spark.scan.bitmaps import (
     WORD_INDEX_BITS,
@@ -136,13 +136,6 @@ def _searched_columns(on: ResolvedCondition, matched: Sequence[MatchedClause]) -
 EXAMPLES_MAX = 5
 _WORDS_LOOKED_AT = 50
 _KEY = "__puredelta_key_"
-_TEXT = (
-    "Cannot perform Merge as multiple source rows matched and attempted to modify the same target "
-    "row in the Delta table in possibly conflicting ways. By SQL semantics of Merge, when multiple "
-    "source rows match on the same target row, the result may be ambiguous as it is unclear which "
-    "source row should be used to update or delete the matching target row. You can preprocess the "
-    "source table to eliminate the possibility of multiple matches."
-)
 
 
 def multiple_match_error(
@@ -156,9 +149,7 @@ def multiple_match_error(
     examples = _examples(context, plan, repeated[:_WORDS_LOOKED_AT])
     shown = "; ".join(f"{keys} matches {hits} source rows" for keys, hits in examples)
     return InvalidRequestError(
-        f"{_TEXT} For example, the target row {shown}. Nothing was changed.",
-        code=ErrorCode.MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW,
-        examples=examples,
+        Message.MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW, shown=shown, examples=examples
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from puredelta.commands.file_options import parse_bytes
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.protocol.features.type_widening import AutomaticWidening
 from puredelta.spark.offload.workers import WorkerSettings
 from puredelta.spark.session import delta_conf
@@ -159,6 +159,5 @@ def _widening(settings: Mapping[str, str]) -> AutomaticWidening:
     except ValueError:
         known = ", ".join(mode.value for mode in AutomaticWidening)
         raise InvalidRequestError(
-            f"{conf.key} is {text!r}, but it must be one of {known}.",
-            code=ErrorCode.INVALID_CONF_VALUE,
+            Message.INVALID_CONF_VALUE_TYPE_WIDENING, conf_key=conf.key, text=text, known=known
         ) from None

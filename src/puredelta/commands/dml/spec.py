@@ -30,7 +30,7 @@ from puredelta.commands.compaction import AUTO_COMPACTION
 from puredelta.commands.dml.settings import ExecutionSettings
 from puredelta.commands.file_options import CommitSettings
 from puredelta.commands.statement.stages import StageName
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import ErrorCode, InvalidRequestError, Message
 from puredelta.log.commit.commit_request import Phase, ignore_phase
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.files.stats_columns import NOTHING_PARSED, FileStatistics
@@ -173,10 +173,7 @@ def require_clauses(spec: MergeSpec) -> None:
             kind has no condition, so that later ones could never fire (M-08).
     """
     if not spec.clauses:
-        raise InvalidRequestError(
-            "There must be at least one WHEN clause in a MERGE statement.",
-            code=ErrorCode.MERGE_MISSING_WHEN,
-        )
+        raise InvalidRequestError(Message.MERGE_MISSING_WHEN)
     for some in (spec.matched, spec.not_matched, spec.not_matched_by_source):
         if any(clause.condition is None for clause in some[:-1]):
             kind, code = _OMITTED[type(some[0])]

@@ -17,7 +17,7 @@ from pyspark.sql import types as T
 
 from puredelta.commands.definition.columns import config_with_marks
 from puredelta.commands.definition.schema_change import with_canonical_names
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.protocol.features.filled_columns import Identity
 from puredelta.protocol.schema.expression_names import referenced_paths
 from puredelta.protocol.schema.traversal import shape
@@ -49,10 +49,7 @@ def require_no_explicit_identity(rows: StructType, config: TableConfig) -> None:
         given = rows.find_ignoring_case(identity.column)
         if given is not None and not identity.allows_explicit_insert:
             raise InvalidRequestError(
-                f"Providing values for GENERATED ALWAYS AS IDENTITY column {given.name} is not "
-                "supported. Leave it out.",
-                code=ErrorCode.IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED,
-                col_name=given.name,
+                Message.IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED_WRITE, col_name=given.name
             )
 
 
@@ -165,12 +162,7 @@ def _with_defaults(rows: DataFrame, config: TableConfig, *, without: set[str]) -
             rows = rows.withColumn(field.name, default_value(config, field.name))
         elif required := [path for path in config.not_null_columns if path[0] == field.name]:
             column = ".".join(required[0])
-            raise InvalidRequestError(
-                f"Column {column}, which has a NOT NULL constraint, is missing from the data "
-                "being written into the table.",
-                code=ErrorCode.MISSING_NOT_NULL_COLUMN_VALUE,
-                column=column,
-            )
+            raise InvalidRequestError(Message.MISSING_NOT_NULL_COLUMN_VALUE, column=column)
     if not missing and shape(from_spark(rows.schema)) == shape(wanted):
         return rows
     # DataFrame.to matches names at every level, adds NULLs and drops no checked column.

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from puredelta.commands.write.options import SaveMode
 from puredelta.commands.write.write_table import WriteRequest, write_table
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import SetTransaction
 from puredelta.spark.session.names import quote
@@ -158,8 +158,8 @@ class RowCheck:
             for name in failed
         )
         raise InvalidRequestError(
-            f"Rows are not as expected. Broken: {shown}. Nothing was written.",
-            code=ErrorCode.EXPECTATION_VIOLATED,
+            Message.EXPECTATION_VIOLATED,
+            shown=shown,
             violations={name: violations[name] for name in failed},
             examples=examples,
         )
@@ -188,10 +188,7 @@ def _condition(name: str, given: object) -> str | Column:
     if isinstance(given, str | Column):
         return given
     raise InvalidRequestError(
-        f"The expectation {name!r} must be a condition, as SQL text or a Column, not "
-        f"{type(given).__name__}.",
-        code=ErrorCode.INVALID_ARGUMENT,
-        expectation=name,
+        Message.INVALID_ARGUMENT_EXPECTATION, type=type(given).__name__, expectation=name
     )
 
 
@@ -200,7 +197,5 @@ def _action(name: str, given: str) -> OnViolation:
         return OnViolation(given)
     except ValueError:
         raise InvalidRequestError(
-            f"The expectation {name!r} has the action {given!r}. Use 'warn', 'drop' or 'fail'.",
-            code=ErrorCode.INVALID_ARGUMENT,
-            expectation=name,
+            Message.INVALID_ARGUMENT_EXPECTATION_ACTION, given=given, expectation=name
         ) from None

@@ -18,7 +18,7 @@ from pyspark.sql import types as T
 from puredelta.commands.write.options import SaveMode, replaces_partitions
 from puredelta.commands.write.planned_write import WriteOutcome
 from puredelta.commands.write.write_table import WriteRequest, write_table
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.schema.types import (
     BINARY,
@@ -170,9 +170,8 @@ def _require_partition_columns(config: TableConfig, names: Iterable[str]) -> Non
     for name in names:
         if name.lower() not in known:
             raise InvalidRequestError(
-                f"PARTITION clause cannot contain the non-partition column: `{name}`. The table is "
-                f"partitioned by {list(config.partition_columns)}.",
-                code=ErrorCode.NON_PARTITION_COLUMN,
+                Message.NON_PARTITION_COLUMN,
+                partition_columns=list(config.partition_columns),
                 column=name,
             )
 
@@ -190,15 +189,11 @@ def _named(
     if len(fields) < len(columns):
         unknown = columns[found.index(None)]
         raise InvalidRequestError(
-            f"The table has no column {unknown!r}, only {list(schema.names)}.",
-            code=ErrorCode.UNRESOLVED_COLUMN,
-            column=unknown,
+            Message.UNRESOLVED_COLUMN_WRITE, names=list(schema.names), column=unknown
         )
     names = [*taken, *(field.name for field in fields)]
     if len(set(names)) < len(names):
         raise InvalidRequestError(
-            f"A column is named twice in the column list {list(columns)}.",
-            code=ErrorCode.COLUMN_ALREADY_EXISTS,
-            columns=tuple(columns),
+            Message.COLUMN_ALREADY_EXISTS, columns_shown=list(columns), columns=tuple(columns)
         )
     return fields

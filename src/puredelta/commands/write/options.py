@@ -16,7 +16,7 @@ from puredelta.commands.file_options import (
     parse_rows,
     set_transaction_of,
 )
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.spark.session.delta_conf import (
     AUTO_MERGE,
     DYNAMIC_OVERWRITE,
@@ -67,9 +67,8 @@ class SaveMode(Enum):
             return cls(name)
         except ValueError:
             raise InvalidRequestError(
-                f"There is no write mode {text!r}. Use one of "
-                f"{', '.join(mode.value for mode in cls)}.",
-                code=ErrorCode.INVALID_WRITE_OPTION,
+                Message.INVALID_WRITE_OPTION_MODE,
+                modes=", ".join(mode.value for mode in cls),
                 mode=text,
             ) from None
 
@@ -145,26 +144,16 @@ class WriteOptions:
         """
         if self.replaces_partitions and partition_columns and not self.may_replace_partitions:
             raise InvalidRequestError(
-                "Dynamic partition overwrite mode is specified by session config or write options, "
-                f"but it is disabled by `{DYNAMIC_OVERWRITE.key}=false`.",
-                code=ErrorCode.DYNAMIC_PARTITION_OVERWRITE_DISABLED,
-                setting=DYNAMIC_OVERWRITE.key,
+                Message.DYNAMIC_PARTITION_OVERWRITE_DISABLED, setting=DYNAMIC_OVERWRITE.key
             )
 
     def _require_possible(self, given: Mapping[str, str]) -> None:
         if not self.replaces_partitions:
             return
         if self.replace_where is not None and "partitionOverwriteMode" in given:
-            raise InvalidRequestError(
-                "A 'replaceWhere' expression and 'partitionOverwriteMode'='dynamic' cannot both be "
-                "set in the DataFrameWriter options.",
-                code=ErrorCode.REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE,
-            )
+            raise InvalidRequestError(Message.REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE)
         if self.change.overwrite and "partitionOverwriteMode" in given:
-            raise InvalidRequestError(
-                "'overwriteSchema' cannot be used in dynamic partition overwrite mode.",
-                code=ErrorCode.OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE,
-            )
+            raise InvalidRequestError(Message.OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE)
 
 
 def replaces_partitions(spark: SparkSession) -> bool:
@@ -188,9 +177,8 @@ def _split_options(options: Mapping[str, object]) -> tuple[dict[str, str], dict[
             given[key] = text
         else:
             raise InvalidRequestError(
-                f"There is no write option {key!r}. Options are {', '.join(WRITE_OPTIONS)}, "
-                "table properties (delta.*), and settings of Parquet's writer (parquet.*).",
-                code=ErrorCode.INVALID_WRITE_OPTION,
+                Message.INVALID_WRITE_OPTION_UNKNOWN,
+                write_options=", ".join(WRITE_OPTIONS),
                 option=key,
             )
     return given, properties
@@ -216,8 +204,8 @@ def _is_dynamic(conf: Mapping[str, str], given: Mapping[str, str]) -> bool:
             return False
     if mode.lower() not in {"static", "dynamic"}:
         raise InvalidRequestError(
-            f"The write option 'partitionOverwriteMode' is static or dynamic, not {mode!r}.",
-            code=ErrorCode.INVALID_WRITE_OPTION,
+            Message.INVALID_WRITE_OPTION_PARTITION_OVERWRITE_MODE,
+            mode=mode,
             option="partitionOverwriteMode",
         )
     return mode.lower() == "dynamic"
@@ -230,10 +218,7 @@ def _keeps_null_partitions(conf: Mapping[str, str], given: Mapping[str, str]) ->
     keeps = _flag(option, given[option])
     if not _is_dynamic(conf, given):
         raise InvalidRequestError(
-            f"Invalid value {given[option]!r} for option '{option}', this option should be "
-            "specified only in Dynamic Partition Overwrite mode.",
-            code=ErrorCode.INVALID_WRITE_OPTION,
-            option=option,
+            Message.INVALID_WRITE_OPTION_NULL_PARTITIONS, given=given[option], option=option
         )
     return keeps
 
@@ -241,8 +226,4 @@ def _keeps_null_partitions(conf: Mapping[str, str], given: Mapping[str, str]) ->
 def _flag(option: str, text: str | None) -> bool:
     if text is not None and text.lower() in {"true", "false"}:
         return text.lower() == "true"
-    raise InvalidRequestError(
-        f"The write option {option!r} is true or false, not {text!r}.",
-        code=ErrorCode.INVALID_WRITE_OPTION,
-        option=option,
-    )
+    raise InvalidRequestError(Message.INVALID_WRITE_OPTION_FLAG, text=text, option=option)

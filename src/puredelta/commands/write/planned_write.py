@@ -38,7 +38,7 @@ from puredelta.commands.statement.prepared import running_statement
 from puredelta.commands.statement.report import Report
 from puredelta.commands.write.complete_rows import checked_rows, complete_rows
 from puredelta.commands.write.options import SaveMode, WriteOptions
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.log.commit.commit_request import CommitRequest, IfCreated, changed_definition
 from puredelta.log.files.file_table import FileTable, remove_file
 from puredelta.log.replay.snapshot import Snapshot
@@ -172,12 +172,7 @@ class PlannedWrite:
             attempted = "Overwrite the Delta table schema or change the partition schema"
         else:
             attempted = "Change the Delta table schema"
-        raise InvalidRequestError(
-            "Cannot change table metadata because the 'dataChange' option is set to false. "
-            f"Attempted operation: '{attempted}'. Leave the option out, or change the table first.",
-            code=ErrorCode.DATA_CHANGE_FALSE,
-            attempted=attempted,
-        )
+        raise InvalidRequestError(Message.DATA_CHANGE_FALSE, attempted=attempted)
 
     def _replace(self) -> WriteOutcome:
         """Find the replaced files, as far as they are known before the new rows."""
@@ -308,12 +303,7 @@ class PlannedWrite:
     def require_data_change(self, where: str) -> None:
         """Refuse ``dataChange=false`` where the condition splits files: rows would be deleted."""
         if not self.options.data_change:
-            raise InvalidRequestError(
-                "'replaceWhere' cannot be used with data filters when 'dataChange' is set to "
-                f"false. Filters: {where}. Name partition columns only, or leave dataChange out.",
-                code=ErrorCode.REPLACE_WHERE_WITHOUT_DATA_CHANGE,
-                replaceWhere=where,
-            )
+            raise InvalidRequestError(Message.REPLACE_WHERE_WITHOUT_DATA_CHANGE, replaceWhere=where)
 
     def replacement(self, existing: Snapshot, where: str) -> tuple[DataFrame, ReplaceSpec]:
         """Return the new rows, checked, and the statement that replaces rows of a condition."""

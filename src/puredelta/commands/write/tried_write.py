@@ -26,7 +26,7 @@ from puredelta.commands.write.planned_write import (
     write_capability,
 )
 from puredelta.commands.write.write_table import WriteRequest, plan_write
-from puredelta.errors import ErrorCode, UnsupportedError
+from puredelta.errors import Message, UnsupportedError
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.write.writer import check_rows
@@ -78,11 +78,7 @@ def preview_write(
     where = planned.options.replace_where if planned is not None and planned.overwrites else None
     existing = None if planned is None else planned.command.existing
     if planned is None or where is None or existing is None:
-        raise UnsupportedError(
-            "Only a write with replaceWhere has a preview: what others write are the rows as they "
-            "are. Use dry_run_write for counts.",
-            code=ErrorCode.OPERATION_NOT_ALLOWED,
-        )
+        raise UnsupportedError(Message.OPERATION_NOT_ALLOWED_PREVIEW_WRITE)
     new_rows, spec = planned.replacement(existing, where)
     new_input = replaced_input(planned.command, new_rows)
     return preview_statement(planned.command, spec, new_input, limit=limit)

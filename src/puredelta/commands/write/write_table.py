@@ -31,7 +31,7 @@ from puredelta.commands.write.planned_write import (
     with_write_settings,
     write_capability,
 )
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.log.commit.commit_checks import require_removable
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.operations import Operation, WriteMode, write
@@ -91,12 +91,7 @@ def plan_write(rows: DataFrame, log: TableLog, request: WriteRequest) -> Planned
     if existing is not None and mode is SaveMode.IGNORE:
         return None
     if existing is not None and mode is SaveMode.ERROR:
-        raise InvalidRequestError(
-            f"Cannot write to already existent path {log.root_uri} without setting OVERWRITE = "
-            "'true': a Delta table is there. Use mode 'append' or 'overwrite'.",
-            code=ErrorCode.TABLE_ALREADY_EXISTS,
-            path=log.root_uri,
-        )
+        raise InvalidRequestError(Message.TABLE_ALREADY_EXISTS, path=log.root_uri)
     command = command_on(rows.sparkSession, log, existing, write_capability(mode))
     options = WriteOptions.parse(command.session.settings, request.options)
     config = _planned_config(command, columns_of(rows), request, options)
@@ -169,9 +164,6 @@ def columns_of(rows: DataFrame) -> StructType:
     plain = without_table_metadata(struct_as_nullable(rows.schema))
     schema = from_spark(plain)
     if not schema.fields:
-        raise InvalidRequestError(
-            "Data used in creating the Delta table doesn't have any columns.",
-            code=ErrorCode.EMPTY_DATA,
-        )
+        raise InvalidRequestError(Message.EMPTY_DATA)
     require_storable_types(schema)
     return schema

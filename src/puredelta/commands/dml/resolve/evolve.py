@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from puredelta.commands.definition.dependent_rules import require_same_types
 from puredelta.commands.definition.schema_change import require_storable_types, with_schema
 from puredelta.commands.dml.settings import MergeSettings
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.protocol.features.type_widening import AutomaticWidening, with_type_changes
 from puredelta.protocol.schema.schema_json import simple_string
 from puredelta.protocol.schema.traversal import fields_by_path, shape
@@ -148,12 +148,7 @@ def _require_wanted_voids(before: StructType, after: StructType, settings: Merge
         known = {path.lower() for path, field in fields_by_path(before) if _holds_void(field)}
         for path, field in fields_by_path(after):
             if _holds_void(field) and path.lower() not in known:
-                raise InvalidRequestError(
-                    f"Cannot add column `{path}` with type VOID. Please explicitly specify a "
-                    "non-void type.",
-                    code=ErrorCode.MERGE_ADD_VOID_COLUMN,
-                    new_column=path,
-                )
+                raise InvalidRequestError(Message.MERGE_ADD_VOID_COLUMN, new_column=path)
     require_stored_fields(after)
 
 

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from puredelta.commands.dml.resolve.resolved_statement import ResolvedStatement
 from puredelta.commands.dml.resolve.update_delete import resolve_rows
 from puredelta.commands.dml.spec import DeleteSpec
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import ErrorCode, InvalidRequestError, Message
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.resolve.table_attributes import table_identity
 from puredelta.spark.session.session import SessionInfo
@@ -35,9 +35,7 @@ def resolve_partition_condition(
         )
     except ParseException as error:
         raise InvalidRequestError(
-            f"Cannot recognize the predicate '{predicate}'",
-            code=ErrorCode.FAILED_RECOGNIZE_PREDICATE,
-            predicate=predicate,
+            Message.FAILED_RECOGNIZE_PREDICATE, predicate=predicate
         ) from error
     except AnalysisException as error:
         if not (error.getCondition() or "").startswith(_NO_COLUMN):
@@ -48,9 +46,7 @@ def resolve_partition_condition(
         if error.code is not ErrorCode.UNSUPPORTED_SUBQUERY:
             raise
         raise InvalidRequestError(
-            "Subquery is not supported in partition predicates.",
-            code=ErrorCode.UNSUPPORTED_SUBQUERY_IN_PARTITION_PREDICATES,
-            predicate=predicate,
+            Message.UNSUPPORTED_SUBQUERY_IN_PARTITION_PREDICATES, predicate=predicate
         ) from error
     (clause,) = statement.not_matched_by_source
     asked = frozenset() if clause.condition is None else clause.condition.target_columns
@@ -61,8 +57,7 @@ def resolve_partition_condition(
 
 def _not_by_partition(name: str, config: TableConfig) -> InvalidRequestError:
     return InvalidRequestError(
-        f"Predicate references non-partition column '{name}'. Only the partition columns may be "
-        f"referenced: [{', '.join(config.partition_columns)}]",
-        code=ErrorCode.NON_PARTITION_COLUMN_REFERENCE,
+        Message.NON_PARTITION_COLUMN_REFERENCE,
+        partition_columns=", ".join(config.partition_columns),
         column=name,
     )

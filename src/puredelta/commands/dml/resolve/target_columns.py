@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import functions as F
 
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.protocol.features.filled_columns import Identity
 from puredelta.protocol.schema.schema_json import simple_string
 from puredelta.protocol.schema.types import ArrayType, DataType, MapType, StructField, StructType
@@ -70,9 +70,7 @@ class TargetNames:
             if field is not None:
                 return self._descend(field, written, parts[:skipped], clause)
         raise InvalidRequestError(
-            f"Cannot resolve {display_name(parts)} in {clause} given columns "
-            f"{', '.join(self.displayed)}.",
-            code=ErrorCode.MERGE_UNRESOLVED_EXPRESSION,
+            Message.MERGE_UNRESOLVED_EXPRESSION_COLUMN,
             sql_expr=display_name(parts),
             clause=clause,
             cols=", ".join(self.displayed),
@@ -94,9 +92,10 @@ class TargetNames:
             found = self._field(kind, part)
             if found is None:
                 raise InvalidRequestError(
-                    f"No such struct field {quote(part)} in "
-                    f"{', '.join(quote(n) for n in kind.names)} (column {quote_name(names)}).",
-                    code=ErrorCode.FIELD_NOT_FOUND,
+                    Message.FIELD_NOT_FOUND_DESCEND,
+                    field=quote(part),
+                    listed=", ".join(quote(n) for n in kind.names),
+                    written=quote_name(names),
                     field_name=part,
                     fields=kind.names,
                 )
@@ -109,17 +108,16 @@ class TargetNames:
     ) -> InvalidRequestError:
         if isinstance(kind, ArrayType | MapType):
             return InvalidRequestError(
-                f"Cannot resolve {display_name((*path, part))} in target columns in {clause} given "
-                f"columns {', '.join(self.displayed)} - Updating nested fields is only supported "
-                "for StructType.",
-                code=ErrorCode.UNSUPPORTED_NESTED_FIELD_IN_UPDATE,
+                Message.UNSUPPORTED_NESTED_FIELD_IN_UPDATE,
+                value=display_name((*path, part)),
+                clause=clause,
+                displayed=", ".join(self.displayed),
                 column=display_name(path),
                 data_type=simple_string(kind),
             )
         return InvalidRequestError(
-            f'Can\'t extract a value from "{display_name(path)}". Need a complex type '
-            f'[STRUCT, ARRAY, MAP] but got "{simple_string(kind).upper()}".',
-            code=ErrorCode.INVALID_EXTRACT_BASE_FIELD_TYPE,
+            Message.INVALID_EXTRACT_BASE_FIELD_TYPE,
+            kind=simple_string(kind).upper(),
             base=display_name(path),
             other=simple_string(kind),
         )
@@ -177,11 +175,7 @@ def require_no_conflict(paths: Sequence[TargetField]) -> None:
             shared = min(len(path.names), len(other.names))
             if path.names[:shared] == other.names[:shared]:
                 both = ", ".join(quote(".".join(p.written)) for p in (other, path))
-                raise InvalidRequestError(
-                    f"There is a conflict from these SET columns: [{both}].",
-                    code=ErrorCode.CONFLICT_SET_COLUMN,
-                    column_list=both,
-                )
+                raise InvalidRequestError(Message.CONFLICT_SET_COLUMN, column_list=both)
 
 
 def require_insertable(paths: Sequence[TargetField], *, two_spellings: bool = True) -> None:
@@ -195,9 +189,7 @@ def require_insertable(paths: Sequence[TargetField], *, two_spellings: bool = Tr
     for path in paths:
         if len(path.names) > 1:
             raise InvalidRequestError(
-                "Nested field is not supported in the INSERT clause of MERGE operation "
-                f"(field = {quote_name(path.names)}).",
-                code=ErrorCode.UNSUPPORTED_NESTED_FIELD_IN_OPERATION,
+                Message.UNSUPPORTED_NESTED_FIELD_IN_OPERATION,
                 operation="INSERT clause of MERGE operation",
                 field_name=quote_name(path.names),
             )
@@ -205,9 +197,7 @@ def require_insertable(paths: Sequence[TargetField], *, two_spellings: bool = Tr
     repeated = sorted({name for name in written if written.count(name) > 1})
     if repeated:
         raise InvalidRequestError(
-            f"Duplicate column names in INSERT clause: {', '.join(repeated)}.",
-            code=ErrorCode.DUPLICATE_COLUMNS_ON_INSERT,
-            columns=repeated,
+            Message.DUPLICATE_COLUMNS_ON_INSERT, repeated=", ".join(repeated), columns=repeated
         )
 
 
@@ -222,8 +212,8 @@ def require_no_identity_update(
     for path in paths:
         if path.column in identities:
             raise InvalidRequestError(
-                f"UPDATE on IDENTITY column {path.written[0]} is not supported.",
-                code=ErrorCode.IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED,
+                Message.IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED,
+                written=path.written[0],
                 col_name=path.column,
             )
 
@@ -240,9 +230,8 @@ def require_no_explicit_identity(
         identity = identities.get(path.column)
         if identity is not None and not identity.allows_explicit_insert:
             raise InvalidRequestError(
-                f"Providing values for GENERATED ALWAYS AS IDENTITY column {path.written[0]} is "
-                "not supported.",
-                code=ErrorCode.IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED,
+                Message.IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED_CLAUSE,
+                written=path.written[0],
                 col_name=path.column,
             )
 

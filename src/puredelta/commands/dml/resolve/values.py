@@ -28,7 +28,7 @@ from puredelta.commands.dml.resolve.unresolved_clauses import (
     StatementDraft,
 )
 from puredelta.commands.dml.spec import Delete, NotMatchedBySource, Star
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.resolve.expressions import Frames, ResolutionError, Scope, SourceColumn
 from puredelta.spark.session.names import display_name
@@ -123,9 +123,8 @@ class RowBuilder:
         """
         if len(path.names) > 1:
             raise InvalidRequestError(
-                f"Cannot resolve DEFAULT as a value of {'.'.join(path.written)}: columns have "
-                "defaults, fields inside of them have none.",
-                code=ErrorCode.MERGE_UNRESOLVED_EXPRESSION,
+                Message.MERGE_UNRESOLVED_EXPRESSION_DEFAULT,
+                written=".".join(path.written),
                 sql_expr="DEFAULT",
             )
         field = self.schema[path.column]
