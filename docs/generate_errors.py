@@ -32,6 +32,7 @@ step (`puredelta.errors`):
 | `CorruptTableError` | the log or a file breaks the protocol |
 | `CommitUnknownError` | the storage did not answer: check the history first |
 | `CatalogError` | the log is written, the catalog entry is not |
+| `CatalogRequestError` (`puredelta.catalogs.failures`) | a catalog refused or did not answer |
 
 The classes and SQLSTATEs are delta-spark's and Spark's. (`python docs/generate_errors.py` writes
 this page from `errors.txt`.)

@@ -169,6 +169,14 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
             "spark/source/own_reads.py",
         }
     ),
+    "one concern of requests to a catalog, which can be tested alone": frozenset(
+        {
+            "catalogs/answers.py",
+            "catalogs/unity.py",
+            "catalogs/unity_json.py",
+            "log/managed/ratification.py",
+        }
+    ),
     "one kind of storage, or one concern of it": frozenset(
         {
             "store/failures.py",

@@ -306,7 +306,7 @@ def test_an_application_version_expires(age_hours: int, known: int | None) -> No
             {},
             [feature_protocol("catalogManaged")],
             UnsupportedError,
-            ErrorCode.UNSUPPORTED_FEATURES_FOR_WRITE,
+            ErrorCode.CATALOG_MANAGED_TABLE_BY_PATH,
             id="X-16 catalog-managed",
         ),
         pytest.param({}, [metadata(), metadata()], ValueError, None, id="X-03 two metadata"),
@@ -523,8 +523,8 @@ def test_a_rival_that_makes_the_table_unwritable_stops_us() -> None:
         "protocol": {
             "minReaderVersion": 3,
             "minWriterVersion": 7,
-            "readerFeatures": ["catalogManaged"],
-            "writerFeatures": ["appendOnly", "invariants", "catalogManaged"],
+            "readerFeatures": ["redirectReaderWriter-preview"],
+            "writerFeatures": ["appendOnly", "invariants", "redirectReaderWriter-preview"],
         }
     }
     store.put(log_path(commit_name(1)), json.dumps(changed).encode())

@@ -224,9 +224,7 @@ def test_a_reader_ignores_unknown_writer_features() -> None:
     check(Capability.READ, listing("futureWriterFeature"))
 
 
-@pytest.mark.parametrize(
-    "name", ["catalogManaged", "redirectReaderWriter-preview", "adaptiveMetadata-preview"]
-)
+@pytest.mark.parametrize("name", ["redirectReaderWriter-preview", "adaptiveMetadata-preview"])
 def test_features_refused_on_read(name: str) -> None:
     with pytest.raises(UnsupportedError, match=name) as caught:
         check(Capability.READ, listing(name))
@@ -296,7 +294,6 @@ def test_writable_features(
 @pytest.mark.parametrize(
     "name",
     [
-        "catalogManaged",
         "coordinatedCommits-preview",
         "materializePartitionColumns",
         "futureWriterFeature",

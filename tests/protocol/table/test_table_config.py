@@ -121,10 +121,10 @@ def test_an_unreadable_table_is_refused_at_once() -> None:
     protocol = Protocol(
         min_reader_version=3,
         min_writer_version=7,
-        reader_features=frozenset({"catalogManaged"}),
-        writer_features=frozenset({"catalogManaged"}),
+        reader_features=frozenset({"adaptiveMetadata-preview"}),
+        writer_features=frozenset({"adaptiveMetadata-preview"}),
     )
-    with pytest.raises(UnsupportedError, match="catalogManaged"):
+    with pytest.raises(UnsupportedError, match="adaptiveMetadata-preview"):
         config_of(protocol=protocol)
 
 

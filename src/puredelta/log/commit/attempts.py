@@ -44,11 +44,18 @@ from puredelta.log.commit.conflict_errors import (
 from puredelta.log.commit.conflicts import WinningCommit, find_conflicts
 from puredelta.log.commit.row_reconciliation import reconcile_rows, with_unions
 from puredelta.log.files.deletion_vectors import discard_vectors, read_vector
+from puredelta.log.managed.managed_store import ManagedStore
+from puredelta.log.managed.ratification import ManagedCommit, create_managed, ratify
+from puredelta.log.managed.table_update import (
+    CATALOG_MANAGED,
+    require_still_managed,
+    table_update,
+)
 from puredelta.log.replay.segment import list_log
 from puredelta.log.replay.snapshot import Snapshot
-from puredelta.log.replay.table_log import TableLog
+from puredelta.log.replay.table_log import TableLog, by_path
 from puredelta.protocol.actions.action_json import parse_action
-from puredelta.protocol.actions.actions import CommitInfo, DeletionVectorDescriptor
+from puredelta.protocol.actions.actions import Action, CommitInfo, DeletionVectorDescriptor
 from puredelta.protocol.actions.deletion_vector import RowIndexes
 from puredelta.protocol.actions.log_paths import commit_name, log_path
 from puredelta.protocol.features.feature_registry import Capability
@@ -238,11 +245,7 @@ class Attempts:
         ready, vectors = with_unions(staged, store=store, config=config, new_id=new_id)
         try:
             actions = build_actions(ready, base, config)
-            content = encode_commit(actions)
-            more = None if staged.new_files is None else staged.new_files.lines()
-            outcome = create_version(
-                store, base.version + 1, content, txn_id=self.txn_id, more=more
-            )
+            outcome = self._create(actions, staged, base, config)
         except CommitUnknownError:
             raise
         except BaseException:
@@ -257,6 +260,34 @@ class Attempts:
                 discard_vectors(vectors, store)
                 return None
 
+    def _create(
+        self,
+        actions: tuple[Action, ...],
+        staged: StagedCommit,
+        base: CommitBase,
+        config: TableConfig,
+    ) -> CommitOutcome:
+        """Create the version, on storage alone or through the catalog of the table."""
+        store, version, content = self.log.store, base.version + 1, encode_commit(actions)
+        more = None if staged.new_files is None else staged.new_files.lines()
+        if not isinstance(store, ManagedStore):
+            return create_version(store, version, content, txn_id=self.txn_id, more=more)
+        info = actions[0]
+        assert isinstance(info, CommitInfo)  # noqa: S101 - `build_actions` puts it first
+        commit = ManagedCommit(
+            version=version,
+            content=b"".join((content, *(more or ()))),
+            timestamp_ms=info.in_commit_timestamp_ms or 0,
+            update=table_update(base.config, config, actions),
+            txn_id=self.txn_id,
+        )
+        sleep = self.environment.sleep
+        if base.config is None and store.new is not None:
+            create_managed(store, store.new, commit, sleep=sleep)
+            return Created(version)
+        put = ratify(store, commit, new_id=self.environment.new_id, sleep=sleep)
+        return Created(version) if put is PutOutcome.CREATED else LostRace(version)
+
     def _require_committable(self, staged: StagedCommit, base: CommitBase) -> TableConfig:
         """Return the table as the commit leaves it, if the commit may be made on the base."""
         after = next_config(base.config, staged.protocol, staged.metadata)
@@ -264,12 +295,20 @@ class Attempts:
             missing = "metaData" if staged.metadata is None else "protocol"
             raise InvalidRequestError(Message.METADATA_ABSENT, missing=missing)
         after.require(self.capability)
+        self._require_catalog(base.config, after)
         require_valid_actions(
             staged.actions, before=base.config, after=after, operation=staged.info.operation
         )
         if staged.new_files is not None:
             require_spoolable(staged.new_files.partition_columns, after)
         return after
+
+    def _require_catalog(self, before: TableConfig | None, after: TableConfig) -> None:
+        """Let the table's commits stay with the catalog, or with the storage."""
+        if isinstance(self.log.store, ManagedStore):
+            require_still_managed(before, after)
+        elif after.supports(CATALOG_MANAGED):
+            raise by_path(self.log.root_uri)
 
     def _rebase_on_listed(
         self, staged: StagedCommit, base: CommitBase

@@ -44,7 +44,9 @@ def write_due_checkpoint(
 def _is_written(
     log: TableLog, committed: Committed, wish: CheckpointWish, environment: Environment
 ) -> bool:
-    version = committed.version
+    version, managed = committed.version, log.managed
+    if managed is not None and managed.published < version:
+        return False  # a checkpoint is of published versions only
     try:
         interval = committed.config.properties.checkpoint_interval
         due = version != 0 and version % interval == 0
@@ -82,7 +84,12 @@ def _snapshot_of(log: TableLog, committed: Committed) -> Snapshot:
 
 
 def _clean_up(log: TableLog, committed: Committed, environment: Environment) -> None:
-    """Remove expired log files; what cannot be removed now is found again next time."""
+    """Remove expired log files; what cannot be removed now is found again next time.
+
+    The log of a catalog-managed table is cleaned by its catalog.
+    """
+    if log.managed is not None:
+        return
     try:
         clean_up_log(log.store, committed.config.properties, now_ms=environment.clock())
     except Exception as error:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 
-from puredelta.errors import ErrorCode, InvalidRequestError, Message, TableNotFoundError
+from puredelta.errors import ErrorCode, InvalidRequestError, Message, TableNotFoundError, UnsupportedError
+from puredelta.log.managed.managed_store import ManagedStore
+from puredelta.log.managed.table_update import CATALOG_MANAGED
 from puredelta.log.replay.checkpoint_read import read_checkpoint_hint
 from puredelta.log.replay.commit_files import Commit, read_actions
 from puredelta.log.replay.history import HistoryEntry, find_version_at, read_history
@@ -73,7 +75,9 @@ class TableLog:
                 DELTA_PATH_DOES_NOT_EXIST, DELTA_VERSION_NOT_FOUND).
             InvalidRequestError: the time is outside of the table's history (see
                 `find_version_at`), or both ways to choose are used (DELTA_ONEOF_IN_TIMETRAVEL).
-            CorruptTableError, UnsupportedError: see `load_snapshot`.
+            CorruptTableError: see `load_snapshot`.
+            UnsupportedError: see `load_snapshot`, or the table is catalog-managed and was named
+                by its path (DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED).
         """
         if version is not None and timestamp_ms is not None:
             raise InvalidRequestError(
@@ -82,7 +86,10 @@ class TableLog:
         with self._lock:
             if timestamp_ms is not None:
                 version = self._version_at(timestamp_ms)
-            return self._refreshed() if version is None else self._at(version)
+            found = self._refreshed() if version is None else self._at(version)
+        if found.config.supports(CATALOG_MANAGED) and not isinstance(self.store, ManagedStore):
+            raise by_path(self.root_uri)
+        return found
 
     def find_snapshot(self) -> Snapshot | None:
         """Return the newest version, None if there is no table; the log is listed."""
@@ -175,6 +182,21 @@ class TableLog:
                 ) from error
             raise
 
+    @property
+    def managed(self) -> ManagedStore | None:
+        """The storage with its catalog, where that ratifies the commits of the table."""
+        return self.store if isinstance(self.store, ManagedStore) else None
+
     def _version_at(self, timestamp_ms: int) -> int:
         config = self._refreshed().config
         return find_version_at(self.store, list_log(self.store), config, timestamp_ms=timestamp_ms)
+
+
+def by_path(root_uri: str) -> UnsupportedError:
+    """Return the error for a catalog-managed table that was named by its path."""
+    return UnsupportedError(
+        f"Path-based access is not allowed for the catalog-managed table at {root_uri}: its newest "
+        "commits are known to the catalog alone. Name the table as catalog.schema.table.",
+        code=ErrorCode.CATALOG_MANAGED_TABLE_BY_PATH,
+        path=root_uri,
+    )

@@ -11,6 +11,8 @@ from typing import TypeAlias
 
 LOG_DIRECTORY = "_delta_log"
 SIDECAR_DIRECTORY = "_delta_log/_sidecars"
+STAGED_DIRECTORY = "_delta_log/_staged_commits"
+"""Commits of catalog-managed tables before they are published, and those that lost."""
 CHANGE_DATA_DIRECTORY = "_change_data"
 LAST_CHECKPOINT = "_last_checkpoint"
 VERSION_MAX = 2**63 - 2
@@ -81,6 +83,7 @@ LogName: TypeAlias = (
 # 20 digits is what writers produce and the only width whose text order is the number's order.
 _V = r"(?P<version>[0-9]{20})"
 _COMMIT = re.compile(rf"{_V}\.json")
+_STAGED = re.compile(rf"{_V}\.[0-9A-Za-z_-]{{1,100}}\.json")
 _CHECKSUM = re.compile(rf"{_V}\.crc")
 _COMPACTED = re.compile(r"(?P<low>[0-9]{20})\.(?P<high>[0-9]{20})\.compacted\.json")
 _CLASSIC = re.compile(rf"{_V}\.checkpoint\.parquet")
@@ -151,6 +154,26 @@ def v2_checkpoint_name(version: int, uuid: str) -> str:
     '00000000000000000003.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.json'
     """
     return f"{version_prefix(version)}.checkpoint.{uuid}.json"
+
+
+def staged_name(version: int, unique: str) -> str:
+    """Return the name of a staged commit file; ``unique`` is a UUID.
+
+    >>> staged_name(7, "80a083e8-7026-4e79-81be-64bd76c43a11")
+    '00000000000000000007.80a083e8-7026-4e79-81be-64bd76c43a11.json'
+    """
+    return f"{version_prefix(version)}.{unique}.json"
+
+
+def staged_version(name: str) -> int | None:
+    """Return the version of a staged commit file by its name; None if it is no such name.
+
+    >>> staged_version("00000000000000000007.80a083e8.json"), staged_version("../7.x.json")
+    (7, None)
+    """
+    match = _STAGED.fullmatch(name)
+    version = None if match is None else int(match["version"])
+    return version if version is not None and version <= VERSION_MAX else None
 
 
 def log_path(name: str) -> str:

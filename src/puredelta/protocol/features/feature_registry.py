@@ -306,10 +306,13 @@ FEATURES: tuple[Feature, ...] = (
     ),
     _writer(
         "catalogManaged",
-        no(_CATALOG),
+        yes("commits are staged, ratified by the catalog, and published"),
         reader=True,
+        enabled_by=Enablement.NAME,
         requires=("inCommitTimestamp", "vacuumProtocolCheck"),
-        read=no(_CATALOG),
+        read=yes("by the table's name in its catalog; a path is refused"),
+        convert=no("a directory has no catalog"),
+        administer=yes("OPTIMIZE, VACUUM, REORG and log clean-up are left to the catalog"),
     ),
     _writer(
         "coordinatedCommits-preview",

@@ -1,0 +1,1 @@
+"""Catalogs as values: tables by name, their storage keys, and commits that a catalog ratifies."""

@@ -1,0 +1,158 @@
+"""Tokens for requests: fixed, from a file or the environment, from a function, or by OAuth.
+
+A token is asked for at each request, so that a file or a variable that changes is followed. No
+token and no secret is part of any text that this module makes.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import urlencode
+
+from puredelta.catalogs.failures import CatalogRequestError, Refusal
+from puredelta.catalogs.transport import HttpRequest, Send
+
+_RENEWED_BEFORE_S = 60.0
+_LIFETIME_S = 3600.0
+"""Of a token whose server does not say how long it lives."""
+
+
+class TokenSource(Protocol):
+    """The origin of tokens."""
+
+    def token(self) -> str | None:
+        """Return the token of now; None where requests go without one."""
+
+    def renew(self) -> bool:
+        """Forget a token that was refused; return whether another one may follow."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenFunction:
+    """Tokens from a function: of a fixed text, a file, a variable, or the user's own."""
+
+    read: Callable[[], str | None] = field(repr=False)
+
+    def token(self) -> str | None:
+        """Return what the function says now, without the line break of a file."""
+        text = self.read()
+        return text.strip() or None if text is not None else None
+
+    def renew(self) -> bool:
+        """Return whether asking again may help: never, because each request asks."""
+        return False
+
+
+def fixed_token(text: str | None) -> TokenFunction:
+    """Return the source of a token that is known.
+
+    >>> fixed_token("secret")
+    TokenFunction()
+    """
+    return TokenFunction(lambda: text)
+
+
+def token_from_file(path: str) -> TokenFunction:
+    """Return the source of a token in a file, which is read at each request."""
+
+    def read() -> str:
+        try:
+            return Path(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise CatalogRequestError(
+                f"The token file {path} cannot be read: {type(error).__name__}. Check the setting "
+                "token_file and the permissions of the file.",
+                refusal=Refusal.NOT_ALLOWED,
+                path=path,
+            ) from None
+
+    return TokenFunction(read)
+
+
+def token_from_environment(variable: str) -> TokenFunction:
+    """Return the source of a token in an environment variable, which is read at each request."""
+
+    def read() -> str:
+        text = os.environ.get(variable)
+        if text is None:
+            raise CatalogRequestError(
+                f"The environment variable {variable} is not set, and the setting token_env says "
+                "that it has the token of the catalog. Set it before the session needs it.",
+                refusal=Refusal.NOT_ALLOWED,
+                variable=variable,
+            )
+        return text
+
+    return TokenFunction(read)
+
+
+class OAuthTokens:
+    """Tokens for client credentials (RFC 6749, section 4.4), renewed before they expire."""
+
+    def __init__(
+        self,
+        send: Send,
+        *,
+        url: str,
+        client_id: str,
+        client_secret: str,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._send, self._url, self._clock = send, url, clock
+        pair = f"{client_id}:{client_secret}".encode()
+        self._basic = base64.b64encode(pair).decode()
+        self._secrets = (client_secret, self._basic)
+        self._lock = threading.Lock()
+        self._known: str | None = None
+        self._renew_at = 0.0
+
+    def __repr__(self) -> str:
+        return f"OAuthTokens(url={self._url!r})"
+
+    def token(self) -> str | None:
+        """Return a token that lives for another minute, or longer."""
+        with self._lock:
+            if self._known is None or self._clock() >= self._renew_at:
+                self._fetch()
+            return self._known
+
+    def renew(self) -> bool:
+        """Forget the token, so that the next call asks for another one."""
+        with self._lock:
+            self._known = None
+        return True
+
+    def _fetch(self) -> None:
+        body = urlencode({"grant_type": "client_credentials", "scope": "all-apis"}).encode()
+        request = HttpRequest(
+            method="POST",
+            url=self._url,
+            body=body,
+            headers={
+                "Authorization": f"Basic {self._basic}",
+                "Content-Type": "application/x-www-form-urlencoded",
+            },
+            secrets=self._secrets,
+        )
+        answer = self._send(request)
+        found = answer.json if isinstance(answer.json, Mapping) else {}
+        token, lifetime = found.get("access_token"), found.get("expires_in")
+        if not answer.is_success or not isinstance(token, str) or not token:
+            raise CatalogRequestError(
+                f"The token server {self._url} gave no token for the client credentials (status "
+                f"{answer.status}). Check auth.oauth.uri, auth.oauth.clientId and "
+                "auth.oauth.clientSecret.",
+                refusal=Refusal.NOT_ALLOWED,
+                url=self._url,
+                status=answer.status,
+            )
+        lives_s = float(lifetime) if isinstance(lifetime, int | float) else _LIFETIME_S
+        self._known = token
+        self._renew_at = self._clock() + max(lives_s - _RENEWED_BEFORE_S, lives_s / 2)

@@ -1,0 +1,203 @@
+"""HTTP requests of catalogs, by the standard library.
+
+A token goes to the address that the user has named and nowhere else: redirects are not followed,
+plain HTTP is for this machine alone unless a setting allows it, and no proxy sees what goes to
+this machine.
+"""
+
+from __future__ import annotations
+
+import http.client
+import ipaddress
+import json
+import ssl
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from email.message import Message
+from typing import IO, Any, TypeAlias
+from urllib.parse import urlsplit
+
+from puredelta.catalogs.failures import CatalogRequestError, Refusal
+from puredelta.errors import ErrorCode, InvalidRequestError
+
+TIMEOUT_S = 60.0
+_ANSWER_BYTES_MAX = 64 << 20
+_SUCCESS = range(200, 300)
+_REDIRECTS = range(300, 400)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpRequest:
+    """One request; as text it shows neither headers nor body."""
+
+    method: str
+    url: str
+    body: bytes | None = field(default=None, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    secrets: Sequence[str] = field(default=(), repr=False)
+    """Texts that no error may show."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """An answer of whatever status."""
+
+    status: int
+    json: Any = field(repr=False)
+    """None if there is no body, or none that is JSON."""
+    text: str = field(default="", repr=False)
+    """The body, if it is no JSON."""
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the request was carried out."""
+        return self.status in _SUCCESS
+
+
+Send: TypeAlias = Callable[[HttpRequest], Answer]
+"""Sends a request once.
+
+Raises:
+    CatalogRequestError: no answer came (NO_ANSWER), or a redirect did.
+"""
+
+
+def is_loopback(url: str) -> bool:
+    """Return whether a URL is that of this machine.
+
+    >>> [is_loopback(f"http://{host}/") for host in ("localhost:80", "[::1]", "10.0.0.1")]
+    [True, True, False]
+    """
+    host = urlsplit(url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def require_safe_url(url: str, *, setting: str, allow_http: bool) -> str:
+    """Return the URL of a server without a slash at its end.
+
+    Raises:
+        InvalidRequestError: it is no URL of HTTP, has a user in it, or a token would be readable
+            on its way (INVALID_CONF_VALUE).
+    """
+    try:
+        parts = urlsplit(url.strip())
+        _ = parts.port
+    except ValueError:
+        parts = urlsplit("")
+    is_url = parts.scheme in {"http", "https"} and bool(parts.hostname)
+    if not is_url or "@" in parts.netloc or parts.query or parts.fragment:
+        raise _unsafe(setting, "is no address such as https://host:port, without user and query")
+    if parts.scheme == "http" and not (allow_http or is_loopback(url)):
+        raise _unsafe(
+            setting,
+            f"is {parts.hostname!r} by plain HTTP, where others could read the token and storage "
+            "keys. Use https, or set spark.puredelta.catalog.NAME.allow_http to true",
+        )
+    return url.strip().rstrip("/")
+
+
+def _unsafe(setting: str, problem: str) -> InvalidRequestError:
+    return InvalidRequestError(
+        f"The setting {setting} {problem}.", code=ErrorCode.INVALID_CONF_VALUE, key=setting
+    )
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Lets a redirect be the answer: it may lead to another server."""
+
+    def redirect_request(  # noqa: PLR0917 - the signature of the standard library
+        self,
+        req: urllib.request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: Message,
+        newurl: str,
+    ) -> None:
+        """Follow no redirect."""
+
+
+class HttpTransport:
+    """Sends requests with a time limit; connections are not kept."""
+
+    def __init__(self, *, timeout_s: float = TIMEOUT_S, ca_file: str | None = None) -> None:
+        self._timeout_s = timeout_s
+        try:
+            context = ssl.create_default_context(cafile=ca_file)
+        except (OSError, ssl.SSLError) as error:
+            raise InvalidRequestError(
+                f"The certificates in {ca_file} cannot be used: {error}. Name a PEM file.",
+                code=ErrorCode.INVALID_CONF_VALUE,
+                path=ca_file,
+            ) from None
+        secure = urllib.request.HTTPSHandler(context=context)
+        self._remote = urllib.request.build_opener(_NoRedirects, secure)
+        direct = urllib.request.ProxyHandler({})
+        self._local = urllib.request.build_opener(direct, _NoRedirects, secure)
+
+    def send(self, request: HttpRequest) -> Answer:
+        """Send a request once; raises as `Send` says."""
+        opener = self._local if is_loopback(request.url) else self._remote
+        sent = urllib.request.Request(  # noqa: S310 - `require_safe_url` has looked at the scheme
+            request.url, data=request.body, headers=dict(request.headers), method=request.method
+        )
+        try:
+            with opener.open(sent, timeout=self._timeout_s) as response:
+                return _answer(request, response.status, response)
+        except urllib.error.HTTPError as refused:
+            with refused:
+                return _answer(request, refused.code, refused)
+        except (OSError, http.client.HTTPException) as error:
+            raise _unanswered(request, error) from None
+
+
+def _answer(request: HttpRequest, status: int, body: IO[bytes]) -> Answer:
+    if status in _REDIRECTS:
+        raise CatalogRequestError(
+            f"{_place(request)} answered with a redirect (status {status}), which is not followed: "
+            "the token would go to another address. Name the final address in the setting uri.",
+            refusal=Refusal.INVALID,
+            status=status,
+        )
+    content = body.read(_ANSWER_BYTES_MAX + 1)
+    if len(content) > _ANSWER_BYTES_MAX:
+        raise CatalogRequestError(
+            f"{_place(request)} answered with more than {_ANSWER_BYTES_MAX} bytes. Check that the "
+            "setting uri names a catalog.",
+            refusal=Refusal.NO_ANSWER,
+        )
+    try:
+        return Answer(status=status, json=json.loads(content) if content else None)
+    except ValueError:
+        return Answer(status=status, json=None, text=content[:1000].decode(errors="replace"))
+
+
+def _unanswered(request: HttpRequest, error: Exception) -> CatalogRequestError:
+    reason = getattr(error, "reason", None) or error
+    return CatalogRequestError(
+        f"{_place(request)} did not answer: {without_secrets(str(reason), request.secrets)}. Check "
+        "the setting uri and the network; the request may have been carried out.",
+        refusal=Refusal.NO_ANSWER,
+    )
+
+
+def _place(request: HttpRequest) -> str:
+    parts = urlsplit(request.url)
+    return f"{request.method} {parts.scheme}://{parts.netloc}{parts.path}"
+
+
+def without_secrets(text: str, secrets: Sequence[str]) -> str:
+    """Return a text in which secrets are stars.
+
+    >>> without_secrets("bad token abc", ["abc"])
+    'bad token ***'
+    """
+    for secret in secrets:
+        if secret:
+            text = text.replace(secret, "***")
+    return text

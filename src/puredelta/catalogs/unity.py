@@ -1,0 +1,279 @@
+"""The catalog of a Unity Catalog server: its Delta API of version 1, and two older paths.
+
+Reads are repeated when no answer came. Writes are sent once: who sends them knows whether the same
+request may be sent again.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from puredelta.catalogs.answers import (
+    loaded_table,
+    mapping,
+    member,
+    older_keys,
+    staged_table,
+    vended_keys,
+)
+from puredelta.catalogs.catalog import (
+    NO_UPDATE,
+    KeyUse,
+    ListedTable,
+    LoadedTable,
+    RatifiedCommit,
+    StagedTable,
+    TableCreation,
+    TableIdentifier,
+    TableUpdate,
+    VendedKeys,
+)
+from puredelta.catalogs.failures import CatalogRequestError, Refusal, refusal_of
+from puredelta.catalogs.tokens import TokenSource
+from puredelta.catalogs.transport import Answer, HttpRequest, Send, without_secrets
+from puredelta.catalogs.unity_json import creation_json, update_json
+
+_API = "/api/2.1/unity-catalog"
+_PAGE = 100
+_READS_MAX = 4
+_WAIT_S = 0.2
+_UNAUTHENTICATED = 401
+_SHOWN = 500
+_LOCAL_PREFIX = "file:"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnityCatalog:
+    """One catalog of a Unity Catalog server; it shows no token as text.
+
+    Examples:
+        >>> from puredelta.catalogs.tokens import fixed_token
+        >>> from puredelta.catalogs.transport import HttpTransport
+        >>> main = UnityCatalog(
+        ...     name="main",
+        ...     url="http://127.0.0.1:8080",
+        ...     tokens=fixed_token("secret"),
+        ...     send=HttpTransport().send,
+        ... )
+        >>> main.load(TableIdentifier("main", "sales", "orders")).location  # doctest: +SKIP
+        's3://lake/orders'
+    """
+
+    name: str
+    url: str
+    """Scheme, host and port, perhaps with the path of the API."""
+    tokens: TokenSource
+    send: Send
+    allow_local: bool = True
+    """Whether tables may be on a local disk."""
+    sleep: Callable[[float], None] = time.sleep
+
+    def schemas(self) -> Iterator[str]:
+        """Yield the names of the schemas, page by page."""
+        for row in self._pages("/schemas", "schemas", {"catalog_name": self.name}):
+            yield member(row, "name", str, self.name)
+
+    def tables(self, schema: str) -> Iterator[ListedTable]:
+        """Yield the tables of a schema, page by page."""
+        source = f"{self.name}.{schema}"
+        query = {"catalog_name": self.name, "schema_name": schema}
+        for row in self._pages("/tables", "tables", query):
+            yield ListedTable(
+                name=TableIdentifier(self.name, schema, member(row, "name", str, source)),
+                format=str(row.get("data_source_format") or "").lower(),
+                kind=str(row.get("table_type") or ""),
+            )
+
+    def load(self, name: TableIdentifier) -> LoadedTable:
+        """Return the table, with the commits that are not forgotten yet."""
+        answer = self._read(_table_path(name))
+        return loaded_table(answer, name, allow_local=self.allow_local)
+
+    def stage(self, name: TableIdentifier) -> StagedTable:
+        """Ask for the place of a new table; a second request makes a second place."""
+        answer = self._call("POST", f"{_schema_path(name)}/staging-tables", {"name": name.table})
+        return staged_table(answer, name, allow_local=self.allow_local)
+
+    def create(self, creation: TableCreation) -> LoadedTable:
+        """Make a table known whose version 0 is written."""
+        path = f"{_schema_path(creation.name)}/tables"
+        answer = self._call("POST", path, creation_json(creation))
+        return self._written(answer, creation.name)
+
+    def ratify(
+        self,
+        table: LoadedTable,
+        commit: RatifiedCommit,
+        update: TableUpdate = NO_UPDATE,
+    ) -> LoadedTable:
+        """Commit a staged file; the etag is sent where metadata changes."""
+        added = {
+            "version": commit.version,
+            "timestamp": commit.timestamp_ms,
+            "file-name": commit.file_name,
+            "file-size": commit.size_bytes,
+            "file-modification-timestamp": commit.modified_ms,
+        }
+        updates = [{"action": "add-commit", "commit": added}, *update_json(update)]
+        etag = table.etag if update.changes_metadata else None
+        return self._written(self._update(table, updates, etag=etag), table.name)
+
+    def report_published(self, table: LoadedTable, version: int) -> None:
+        """Say that the commits up to a version are plain files of the log."""
+        action = "set-latest-backfilled-version"
+        self._update(table, [{"action": action, "latest-published-version": version}], etag=None)
+
+    def rename(self, name: TableIdentifier, new_name: str) -> None:
+        """Give a table another name in its schema."""
+        self._call("POST", f"{_table_path(name)}/rename", {"new-name": new_name})
+
+    def drop(self, name: TableIdentifier) -> None:
+        """Remove a table from the catalog; the server removes the files of a managed one."""
+        self._call("DELETE", _table_path(name))
+
+    def keys(self, table: LoadedTable, operation: KeyUse) -> Sequence[VendedKeys]:
+        """Return the keys for the files of a table; a local path needs none."""
+        if table.location.startswith(_LOCAL_PREFIX):
+            return ()
+        path = f"{_table_path(table.name)}/credentials"
+        answer = self._read(path, {"operation": operation.value})
+        return vended_keys(answer, str(table.name))
+
+    def keys_of_stage(self, staged: StagedTable) -> Sequence[VendedKeys]:
+        """Return the keys for the place of a new table."""
+        if staged.location.startswith(_LOCAL_PREFIX):
+            return ()
+        path = f"/delta/v1/staging-tables/{quote(staged.table_id, safe='')}/credentials"
+        return vended_keys(self._read(path), staged.location)
+
+    def keys_of_path(self, location: str) -> Sequence[VendedKeys]:
+        """Return the keys for the location of a new external table."""
+        if location.startswith(_LOCAL_PREFIX):
+            return ()
+        body = {"url": location, "operation": "PATH_CREATE_TABLE"}
+        answer = self._call("POST", "/temporary-path-credentials", body)
+        return older_keys(answer, location, location)
+
+    def _written(self, answer: Any, name: TableIdentifier) -> LoadedTable:
+        """Return the table after a write that the server has acknowledged.
+
+        An answer that cannot be used leaves the outcome open, as one that never came.
+        """
+        try:
+            return loaded_table(answer, name, allow_local=self.allow_local)
+        except CatalogRequestError as unusable:
+            raise CatalogRequestError(
+                unusable.message, refusal=Refusal.NO_ANSWER, **unusable.details
+            ) from None
+
+    def _update(
+        self, table: LoadedTable, updates: Sequence[Mapping[str, Any]], *, etag: str | None
+    ) -> Any:
+        requirements = [{"type": "assert-table-uuid", "uuid": table.table_id}]
+        if etag is not None:
+            requirements.append({"type": "assert-etag", "etag": etag})
+        body = {"requirements": requirements, "updates": list(updates)}
+        return self._call("POST", _table_path(table.name), body)
+
+    def _pages(self, path: str, key: str, query: Mapping[str, str]) -> Iterator[Mapping[str, Any]]:
+        page_token: str | None = None
+        seen: set[str] = set()
+        while True:
+            asked = {**query, "max_results": str(_PAGE)}
+            if page_token is not None:
+                asked["page_token"] = page_token
+            whole = mapping(self._read(path, asked), "the answer", path)
+            for row in whole.get(key) or ():
+                yield mapping(row, "a row", path)
+            page_token = whole.get("next_page_token") or None
+            if page_token is None or page_token in seen:
+                return
+            seen.add(page_token)
+
+    def _read(self, path: str, query: Mapping[str, str] | None = None) -> Any:
+        """Ask until an answer comes, a few times."""
+        for number in range(1, _READS_MAX):
+            try:
+                return self._call("GET", path, query=query)
+            except CatalogRequestError as failure:  # noqa: PERF203 - a request takes longer
+                if failure.refusal is not Refusal.NO_ANSWER:
+                    raise
+                self.sleep(random.uniform(0.5, 1) * _WAIT_S * 2**number)  # noqa: S311 - no secret
+        return self._call("GET", path, query=query)
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        query: Mapping[str, str] | None = None,
+    ) -> Any:
+        """Send a request, and once more with another token if the first one was refused."""
+        base = self.url if self.url.endswith(_API) else self.url + _API
+        url = base + path + (f"?{urlencode(query)}" if query else "")
+        content = None if body is None else json.dumps(body).encode()
+        token = self.tokens.token()
+        answer = self.send(_request(method, url, content, token))
+        if answer.status == _UNAUTHENTICATED and self.tokens.renew():
+            token = self.tokens.token()
+            answer = self.send(_request(method, url, content, token))
+        if answer.is_success:
+            return answer.json
+        raise self._refused(method, path, answer, token)
+
+    def _refused(
+        self, method: str, path: str, answer: Answer, token: str | None
+    ) -> CatalogRequestError:
+        whole = answer.json if isinstance(answer.json, Mapping) else {}
+        inner = whole.get("error")
+        error = inner if isinstance(inner, Mapping) else whole
+        kind = error.get("type") or error.get("error_code")
+        said = " ".join(str(error.get("message") or answer.text).split())[:_SHOWN]
+        refusal = refusal_of(answer.status, None if kind is None else str(kind))
+        secrets = () if token is None else (token,)
+        text = (
+            f"Catalog {self.name} answered {method} {path} with status {answer.status}"
+            f"{f' ({kind})' if kind else ''}: {said or refusal.value}."
+        )
+        hint = _HINTS.get(refusal, "")
+        return CatalogRequestError(
+            without_secrets(f"{text}{hint}", secrets),
+            refusal=refusal,
+            catalog=self.name,
+            status=answer.status,
+        )
+
+
+_HINTS = {
+    Refusal.NOT_ALLOWED: " Check the token of the catalog (spark.sql.catalog.NAME.token) and the "
+    "grants of its user.",
+    Refusal.NOT_FOUND: " Verify the spelling of catalog, schema and table: the server compares "
+    "letters exactly.",
+    Refusal.OTHER_FORMAT: " Only Delta tables of this catalog can be used.",
+}
+
+
+def _request(method: str, url: str, content: bytes | None, token: str | None) -> HttpRequest:
+    headers = {"Accept": "application/json"}
+    if content is not None:
+        headers["Content-Type"] = "application/json"
+    if token is not None:
+        headers["Authorization"] = f"Bearer {token}"
+    secrets = () if token is None else (token,)
+    return HttpRequest(method=method, url=url, body=content, headers=headers, secrets=secrets)
+
+
+def _schema_path(name: TableIdentifier) -> str:
+    catalog, schema = (quote(part, safe="") for part in (name.catalog, name.schema))
+    return f"/delta/v1/catalogs/{catalog}/schemas/{schema}"
+
+
+def _table_path(name: TableIdentifier) -> str:
+    return f"{_schema_path(name)}/tables/{quote(name.table, safe='')}"

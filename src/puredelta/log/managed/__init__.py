@@ -1,0 +1,1 @@
+"""Logs of catalog-managed tables: a catalog names their versions and ratifies their commits."""

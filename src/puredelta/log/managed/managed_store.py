@@ -1,0 +1,305 @@
+"""The storage of a catalog-managed table: the catalog is asked, then the log is listed.
+
+The order matters. A commit that the catalog no longer names is published, so a later listing shows
+it; a listing before the question could miss it. The answer decides what there is: files of later
+versions are not part of the table, and a version that the catalog names is read from its staged
+file, also when a published copy exists.
+
+A version that the catalog has named once is that file for ever. A catalog that takes this back, or
+goes back to an older version, has lost commits: nothing is read or written then.
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from puredelta.catalogs.catalog import (
+    Catalog,
+    LoadedTable,
+    RatifiedCommit,
+    StagedTable,
+    TableIdentifier,
+)
+from puredelta.catalogs.failures import CatalogRequestError, Refusal
+from puredelta.errors import CorruptTableError, ErrorCode
+from puredelta.protocol.actions.log_paths import (
+    LOG_DIRECTORY,
+    CommitFile,
+    commit_name,
+    log_path,
+    parse_log_name,
+)
+from puredelta.store.base import (
+    FileEnd,
+    NameRule,
+    PutOutcome,
+    Store,
+    StoredDirectory,
+    StoredFile,
+    put_parts_if_absent,
+)
+
+_ASKED_AGAIN_S = (0.05, 0.25, 1.0)
+"""Waits for a catalog that answers from a copy of its database, and that copy is behind."""
+
+_newest_seen: dict[str, int] = {}
+"""The newest version of each table that this process has seen, by the table's id."""
+_seen_lock = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewManagedTable:
+    """A table that a catalog has given a place, and does not know yet."""
+
+    name: TableIdentifier
+    staged: StagedTable
+
+
+class ManagedStore:
+    """The `puredelta.store.base.Store` of one catalog-managed table.
+
+    Commits go through `puredelta.log.managed.ratification`; a commit file is never put here.
+    """
+
+    def __init__(
+        self,
+        files: Store,
+        catalog: Catalog,
+        table: LoadedTable | NewManagedTable,
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """``files`` is the storage itself, with the keys of the catalog.
+
+        The log of a new table is empty until `accept` has its table.
+        """
+        self.files, self.catalog, self._sleep = files, catalog, sleep
+        self._lock = threading.Lock()
+        self._ratified: dict[int, RatifiedCommit] = {}
+        self._published = -1
+        self._table: LoadedTable | None = None
+        self.new = table if isinstance(table, NewManagedTable) else None
+        """The table to be created, or that was created through this store."""
+        if isinstance(table, LoadedTable):
+            self.accept(table, floor=-1)
+
+    @property
+    def table(self) -> LoadedTable:
+        """The newest answer of the catalog."""
+        if self._table is None:
+            raise ValueError("the catalog does not know the table yet")
+        return self._table
+
+    @property
+    def published(self) -> int:
+        """The newest version that is known to be a plain file of the log, with all before it."""
+        return self._published
+
+    def mark_published(self, version: int) -> None:
+        """Remember that every version up to this one is a plain file."""
+        with self._lock:
+            self._published = max(self._published, version)
+
+    def refresh(self) -> LoadedTable:
+        """Ask the catalog for the table as it is now.
+
+        Raises:
+            CatalogRequestError: it does not answer, or the name has another table by now.
+            CorruptTableError: it has lost commits (DELTA_CATALOG_IS_BEHIND).
+        """
+        floor = _newest_seen.get(self.table.table_id, -1)
+        table = self.catalog.load(self.table.name)
+        for wait_s in _ASKED_AGAIN_S:
+            if (table.latest_version or 0) >= floor:
+                break
+            self._sleep(wait_s)
+            table = self.catalog.load(self.table.name)
+        self.accept(table, floor=floor)
+        return table
+
+    def accept(self, table: LoadedTable, *, floor: int) -> None:
+        """Take an answer over; it must continue what was seen, at least up to version ``floor``."""
+        known, latest = self._table, table.latest_version
+        if known is not None and (table.table_id, table.location) != (
+            known.table_id,
+            known.location,
+        ):
+            raise CatalogRequestError(
+                f"{table.name} is another table than the one that was opened: it was dropped and "
+                "created again, or moved. Nothing was changed. Open the table again.",
+                refusal=Refusal.CHANGED,
+                table=str(table.name),
+            )
+        if latest is None or not table.is_catalog_managed:
+            raise CatalogRequestError(
+                f"The catalog no longer manages the commits of {table.name}. Open the table again.",
+                refusal=Refusal.CHANGED,
+                table=str(table.name),
+            )
+        if latest < floor:
+            raise behind(table, f"its newest version is {latest}, and version {floor} was there")
+        with self._lock:
+            for commit in table.commits:
+                before = self._ratified.setdefault(commit.version, commit)
+                if before.file_name != commit.file_name:
+                    raise behind(
+                        table,
+                        f"version {commit.version} was {before.file_name}, and is now "
+                        f"{commit.file_name}",
+                    )
+            oldest = table.commits[0].version if table.commits else latest + 1
+            self._published = max(self._published, oldest - 1)
+            self._table = table
+        with _seen_lock:
+            seen = _newest_seen.get(table.table_id, -1)
+            _newest_seen[table.table_id] = max(seen, latest)
+
+    @property
+    def root_uri(self) -> str:
+        """The location of the table."""
+        return self.files.root_uri
+
+    def at(self, uri: str) -> Store:
+        """Open another directory with the settings and keys of this table."""
+        return self.files.at(uri)
+
+    def name_rule(self) -> NameRule:
+        """Return how names are compared; published commits need an atomic put."""
+        return self.files.name_rule()
+
+    def flush(self, paths: Sequence[str]) -> None:
+        """Make data files survive a power cut."""
+        self.files.flush(paths)
+
+    def list_from(self, directory: str, start: str = "") -> Iterator[StoredFile]:
+        """Yield files in name order; in the log, those of the versions that the catalog names."""
+        if directory.strip("/") != LOG_DIRECTORY or self._table is None:
+            yield from self.files.list_from(directory, start)
+            return
+        table = self.refresh()
+        latest = table.latest_version or 0
+        found = {file.name: file for file in self.files.list_from(directory, start)}
+        with self._lock:
+            ratified = [c for v, c in self._ratified.items() if v <= latest]
+        for commit in ratified:
+            name = commit_name(commit.version)
+            if name >= start:
+                found[name] = StoredFile(
+                    path=log_path(name),
+                    size_bytes=commit.size_bytes,
+                    modified_ms=commit.modified_ms,
+                )
+        for _, file in sorted(found.items()):
+            kind = parse_log_name(file.name)
+            if kind is None or kind.version <= latest:
+                yield file
+
+    def walk(self, directory: str) -> Iterator[StoredFile]:
+        """Yield every file below a directory, as the storage has it."""
+        return self.files.walk(directory)
+
+    def inventory(
+        self, directory: str, *, is_wanted: Callable[[str], bool]
+    ) -> Iterator[StoredFile | StoredDirectory]:
+        """Yield the files and directories below a directory, as the storage has them."""
+        return self.files.inventory(directory, is_wanted=is_wanted)
+
+    def read(self, path: str) -> bytes:
+        """Return the whole content; that of a commit is its staged file's."""
+        staged = self._staged_path(path)
+        if staged is None:
+            return self.files.read(path)
+        try:
+            return self.files.read(staged)
+        except FileNotFoundError:  # removed after it was published
+            return self.files.read(path)
+
+    def read_ahead(self, files: Sequence[StoredFile]) -> Store:
+        """Return this store, with files on their way that will be read soon."""
+        staged = [(file, self._staged_path(file.path)) for file in files]
+        wanted = [
+            file
+            if path is None
+            else StoredFile(path=path, size_bytes=file.size_bytes, modified_ms=file.modified_ms)
+            for file, path in staged
+        ]
+        other = copy.copy(self)  # shares the versions that are known
+        other.files = self.files.read_ahead(wanted)
+        return other
+
+    def _staged_path(self, path: str) -> str | None:
+        directory, _, name = path.rpartition("/")
+        kind = parse_log_name(name) if directory == LOG_DIRECTORY else None
+        commit = self._ratified.get(kind.version) if isinstance(kind, CommitFile) else None
+        return None if commit is None else commit.path
+
+    def open(self, path: str) -> BinaryIO:
+        """Open for reading, seekable."""
+        return self.files.open(path)
+
+    def read_end(self, path: str, num_bytes: int) -> FileEnd:
+        """Return the last bytes of a file."""
+        return self.files.read_end(path, num_bytes)
+
+    def put_if_absent(self, path: str, content: bytes) -> PutOutcome:
+        """Create a file that is no commit."""
+        _require_no_commit(path)
+        return self.files.put_if_absent(path, content)
+
+    def put_parts_if_absent(self, path: str, parts: Iterable[bytes]) -> PutOutcome:
+        """Create a file that is no commit, from its parts."""
+        _require_no_commit(path)
+        return put_parts_if_absent(self.files, path, parts)
+
+    def put(self, path: str, content: bytes) -> None:
+        """Create or replace a file that is no commit."""
+        _require_no_commit(path)
+        self.files.put(path, content)
+
+    def move(self, path: str, new_path: str) -> None:
+        """Rename a file."""
+        _require_no_commit(new_path)
+        self.files.move(path, new_path)
+
+    def delete(self, path: str) -> None:
+        """Remove a file that is no commit, published or staged."""
+        _require_no_commit(path)
+        self.files.delete(path)
+
+    def delete_tree(self, directory: str) -> None:
+        """Remove a directory and everything in it, but never the log."""
+        _require_no_commit(f"{directory}/")
+        self.files.delete_tree(directory)
+
+    def delete_directory(self, directory: str) -> bool:
+        """Remove a directory if it is empty."""
+        return self.files.delete_directory(directory)
+
+    def exists(self, path: str) -> bool:
+        """Return whether a file or directory exists in the storage."""
+        return self.files.exists(path)
+
+
+def _require_no_commit(path: str) -> None:
+    directory, _, name = path.strip("/").rpartition("/")
+    is_log = path.strip("/") == LOG_DIRECTORY or directory == f"{LOG_DIRECTORY}/_staged_commits"
+    is_commit = directory == LOG_DIRECTORY and isinstance(parse_log_name(name), CommitFile)
+    if is_log or is_commit:
+        raise ValueError(f"{path} of a catalog-managed table is written by its ratification alone")
+
+
+def behind(table: LoadedTable, problem: str) -> CorruptTableError:
+    """Return the error for a catalog that has lost commits."""
+    return CorruptTableError(
+        f"The catalog has lost commits of {table.name}: {problem}. Perhaps its database was "
+        "restored from a backup. Nothing was committed. Write nothing to the table until its "
+        "administrator has restored the commits; a new process reads what the catalog names.",
+        code=ErrorCode.CATALOG_IS_BEHIND,
+        table=str(table.name),
+        path=table.location,
+    )
