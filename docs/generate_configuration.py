@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from puredelta.catalogs.settings import KEYS, OWN_PREFIX
 from puredelta.spark.offload.workers import PREFIX as WORKERS_PREFIX
 from puredelta.spark.offload.workers import WORKER_CONFS
 from puredelta.spark.session.delta_conf import (
@@ -85,6 +86,15 @@ def page() -> str:
             f"`{OPTION_PREFIX}<option>` sets an option of object stores by its name in",
             "obstore. It has priority over Hadoop's settings, which also apply: see",
             "[storage.md](storage.md).",
+            "",
+            "## Catalogs",
+            "",
+            f"Keys begin with `{OWN_PREFIX}NAME.`; those of the connector",
+            "`UCSingleCatalog` are taken, too: see [Unity Catalog](guides/unity-catalog.md).",
+            "",
+            "| key | effect |",
+            "| --- | --- |",
+            *(f"| `{key}` | {effect} |" for key, effect in KEYS.items()),
             "",
             "## Log stores",
             "",

@@ -6,6 +6,7 @@ import datetime as dt
 import json
 import re
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from logging import getLogger
 from pathlib import Path
@@ -19,6 +20,7 @@ from puredelta.spark.session.storage import open_log
 from puredelta.statements.text.statements import split_statements
 from puredelta.store.registry import NO_SESSION
 from puredelta.store.web_hdfs import WebHdfs
+from tests.servers.unity import unity_server
 
 ROOT = Path(__file__).parent.parent
 _BLOCK = re.compile(r"^```(python|sql)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -74,7 +76,19 @@ def states(spark: SparkSession, data: Path) -> dict[str, Any]:
     return {"path": str(data / "states")}
 
 
-PREPARED = {"activation": orders, "explain": states, "sql": events}
+def catalog(spark: SparkSession, data: Path) -> dict[str, Any]:
+    """The server of the page on Unity Catalog."""
+    server = _open.enter_context(unity_server(f"file:{data}"))
+    return {"server": server}
+
+
+_open = ExitStack()
+PREPARED = {
+    "activation": orders,
+    "explain": states,
+    "sql": events,
+    "unity-catalog": catalog,
+}
 
 
 @pytest.fixture
@@ -102,7 +116,10 @@ def test_every_block_runs(page: Path, spark: SparkSession, tmp_path: Path) -> No
         assert puredelta.activate(spark)
         if page.stem in PREPARED:
             names |= PREPARED[page.stem](spark, tmp_path)
-        for number, (language, text) in enumerate(blocks(page, tmp_path)):
+        for number, (language, block) in enumerate(blocks(page, tmp_path)):
+            text = block
+            if "server" in names:
+                text = block.replace("http://127.0.0.1:8080", names["server"].url)
             if language == "sql":
                 for statement in split_statements(text):
                     spark.sql(statement).collect()
@@ -118,6 +135,9 @@ def test_every_block_runs(page: Path, spark: SparkSession, tmp_path: Path) -> No
         puredelta.deactivate()
         spark.conf.unset("spark.databricks.delta.write.txnAppId")
         spark.conf.unset("spark.databricks.delta.write.txnVersion")
+        for key in ("", ".uri", ".token"):
+            spark.conf.unset(f"spark.sql.catalog.main{key}")
+        _open.close()
 
 
 class OpensOnly:

@@ -35,6 +35,7 @@ TABLES = frozenset({"error_codes.py", "error_messages.py", "spark/session/delta_
 SMALL: Mapping[str, str] = {
     "__main__.py": "the module that Python runs",
     "activation/patches.py": "the one mechanism that replaces methods",
+    "catalogs/table_keys.py": "keys of one table over time, with their own clock",
     "cli/doctor.py": "other commands start without its imports",
     "cli/entry.py": "it works without the extra of the command line",
     "commands/dml/named_tables.py": "recipes use it without a statement",
@@ -91,6 +92,7 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
             "commands/alter/column_change.py",
             "commands/alter/constraints.py",
             "commands/alter/droppable_features.py",
+            "commands/create/in_catalog.py",
             "commands/truncate.py",
             "commands/write/tried_write.py",
             "statements/execute/alter.py",
@@ -172,6 +174,7 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
     "one concern of requests to a catalog, which can be tested alone": frozenset(
         {
             "catalogs/answers.py",
+            "catalogs/table_keys.py",
             "catalogs/unity.py",
             "catalogs/unity_json.py",
             "log/managed/ratification.py",

@@ -25,6 +25,8 @@ from puredelta.spark.catalog.relation_cache import (
     rows_of_name,
 )
 from puredelta.spark.resolve.sql_text import asks_parser
+from puredelta.spark.resolve.table_attributes import qualified
+from puredelta.spark.session.catalogs import find_identifier
 from puredelta.spark.session.names import FORMAT, is_delta
 from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.storage import session_storage
@@ -68,10 +70,12 @@ def delta_table(session: Callable[[Any], SparkSession]) -> Make:
                 return original(self, tableName)
             spark, captured = session(self), CapturedOptions.of(self)
             location = name.path
-            if location is None and captured.options:
+            in_catalog = location is None and find_identifier(spark, name.parts) is not None
+            if location is None and (captured.options or in_catalog):
                 location = find_location(spark, name)
             if location is not None:
-                return rows_at(spark, captured, location)
+                found = rows_at(spark, captured, location)
+                return qualified(found, name.qualifier) if in_catalog else found
             if is_connect(spark):
                 return original(self, tableName)
             rows = find_stored_view_rows(spark, name.parts)

@@ -14,16 +14,16 @@ from pyspark.sql import functions as F
 
 from puredelta.activation.captured_options import CapturedOptions, TableOptions
 from puredelta.activation.writing import stored, write_options
-from puredelta.commands.create.as_select import FirstRows, create_table_as
+from puredelta.commands.create.as_select import FirstRows, NewTable, create_table_as
 from puredelta.commands.create.create_table import CreateMode
 from puredelta.commands.create.definition import TableDefinition
-from puredelta.commands.create.registered import NewTable, define_registered
+from puredelta.commands.create.registered import define_registered
 from puredelta.commands.write.options import SaveMode
 from puredelta.commands.write.write_table import WriteRequest, write_table
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.schema.types import StructType
-from puredelta.spark.catalog.catalog_entries import entry_name
+from puredelta.spark.catalog.unity_entries import creation_name
 from puredelta.spark.resolve.sql_text import column_name, sql_text
 from puredelta.spark.resolve.table_attributes import table_identity
 from puredelta.spark.session.names import parse_name
@@ -122,7 +122,7 @@ def define(
         return True
     if is_connect(spark):
         raise not_on_connect("writeTo(name) with create, replace or createOrReplace")
-    entry = entry_name(spark, name.parts)
+    entry = creation_name(spark, name.parts)
     if entry is None:
         return False
     made = NewTable(

@@ -20,11 +20,11 @@ from puredelta.activation.table_writing import define
 from puredelta.activation.writing import create_named, insert_into, save, save_as_table
 from puredelta.commands.create.create_table import CreateMode
 from puredelta.errors import ErrorCode, UnsupportedError
-from puredelta.spark.catalog.catalog_entries import entry_name, is_taken
+from puredelta.spark.catalog.unity_entries import creation_name, is_name_taken
 from puredelta.spark.session.names import is_delta
 from puredelta.spark.session.session import is_connect
 from puredelta.statements.execute.tables import not_on_connect
-from puredelta.statements.names.names import find_location, find_name
+from puredelta.statements.names.names import existing_location, find_location, find_name
 from puredelta.statements.text.table_name import TableName
 
 TableWrite: TypeAlias = Callable[..., bool]
@@ -209,14 +209,14 @@ def delta_to_table(original: Method) -> Method:
 def _location(writer: Any, captured: CapturedOptions, name: TableName) -> str | None:
     """Return the table's location, and create the table if needed; None if it is no Delta table."""
     spark = session_behind(writer)
-    known = find_location(spark, name)
+    known = existing_location(spark, name)
     if known is None and not is_delta(spark, captured.format):
         return None
     _require_classic(spark)
     if known is not None:
         return known
-    entry = entry_name(spark, name.parts)
-    if entry is None or is_taken(spark, entry):
+    entry = creation_name(spark, name.parts)
+    if entry is None or is_name_taken(spark, entry):
         return None
     create_for_stream(vars(writer)["_df"], captured, entry)
     return find_location(spark, name)

@@ -17,10 +17,10 @@ from puredelta.activation.captured_options import (
     is_clustered_otherwise,
     require_path,
 )
-from puredelta.commands.create.as_select import FirstRows, create_table_as
+from puredelta.commands.create.as_select import FirstRows, NewTable, create_table_as
 from puredelta.commands.create.create_table import CreateMode, already_exists
 from puredelta.commands.create.definition import TableDefinition
-from puredelta.commands.create.registered import NewTable, create_registered, define_registered
+from puredelta.commands.create.registered import create_registered, define_registered
 from puredelta.commands.definition.columns import stored_columns
 from puredelta.commands.write.insert import InsertRequest, insert_rows
 from puredelta.commands.write.options import WRITE_OPTIONS, SaveMode, WriteOptions
@@ -32,15 +32,14 @@ from puredelta.protocol.schema.types import StructType
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.catalog.catalog_entries import (
     EntryName,
-    entry_name,
     find_table,
     follow_columns,
-    is_taken,
 )
+from puredelta.spark.catalog.unity_entries import creation_name, is_name_taken
 from puredelta.spark.session.storage import file_system_options, open_log
 from puredelta.spark.session.types import to_spark
 from puredelta.spark.values.inserted_rows import stored_by_name
-from puredelta.statements.names.names import find_location
+from puredelta.statements.names.names import existing_location, find_location
 from puredelta.statements.text.table_name import TableName
 
 logger = logging.getLogger(__name__)
@@ -83,7 +82,7 @@ def save_as_table(
     """
     spark = rows.sparkSession
     mode = _mode(captured)
-    location = find_location(spark, name)
+    location = existing_location(spark, name)
     appends = captured.format is None and mode is SaveMode.APPEND
     if location is not None and (is_delta or (appends and name.path is None)):
         log = open_log(spark, location)
@@ -93,8 +92,8 @@ def save_as_table(
             first = FirstRows(rows=rows, options=write_options(captured))
             create_table_as(first, log, _definition(captured), mode=_how(mode))
         return True
-    entry = entry_name(spark, name.parts) if is_delta else None
-    if entry is None or is_taken(spark, entry):
+    entry = creation_name(spark, name.parts) if is_delta else None
+    if entry is None or is_name_taken(spark, entry):
         return False
     table = NewTable(
         name=entry,
@@ -295,7 +294,7 @@ def create_named(
         InvalidRequestError: the name is taken, neither columns nor an existing table are given, or
             the columns are not those of the existing table.
     """
-    entry = None if name.path is not None else entry_name(spark, name.parts)
+    entry = None if name.path is not None else creation_name(spark, name.parts)
     if entry is None:
         return False
     by_name = {key.lower(): value for key, value in options.items()}

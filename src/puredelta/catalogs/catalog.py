@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
+from urllib.parse import quote, unquote
 
 from puredelta.protocol.actions.log_paths import STAGED_DIRECTORY, staged_version
 
@@ -54,6 +55,31 @@ class TableIdentifier:
 
     def __str__(self) -> str:
         return ".".join(self.parts)
+
+
+_SCHEME = "puredelta-catalog:/"
+_NUM_PARTS = 3
+
+
+def address_of(name: TableIdentifier) -> str:
+    """Return the address of a table: a location of a scheme that no storage has.
+
+    >>> address_of(TableIdentifier("main", "sales", "a/b"))
+    'puredelta-catalog:/main/sales/a%2Fb'
+    """
+    return _SCHEME + "/".join(quote(part, safe="") for part in name.parts)
+
+
+def name_of_address(location: str) -> TableIdentifier | None:
+    """Return the name in an address, None for a location of storage.
+
+    >>> str(name_of_address("puredelta-catalog:/main/sales/orders"))
+    'main.sales.orders'
+    """
+    if not location.startswith(_SCHEME):
+        return None
+    parts = [unquote(part) for part in location.removeprefix(_SCHEME).split("/")]
+    return TableIdentifier(*parts) if len(parts) == _NUM_PARTS else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,7 +46,7 @@ class _Hours(click.FloatRange):
         return hours
 
 
-_TABLE = DeclaredArgument("table", "Path or URI of the table.")
+_TABLE = DeclaredArgument("table", "Path or URI of the table, or its name in a catalog of --conf.")
 _VERSION = _number("--version", "An older version.", minimum=0)
 
 COMMANDS = (

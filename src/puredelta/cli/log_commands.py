@@ -9,11 +9,14 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from puredelta.catalogs.catalog import TableIdentifier
+from puredelta.catalogs.settings import find_catalog
 from puredelta.cli.parse import Context
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.inspection.commits import CommitFacts, commit_facts, diff_lines, require_before
 from puredelta.inspection.described import Row, detail_row, file_rows, history_row
 from puredelta.log.files.file_table import file_keys
+from puredelta.log.replay.catalog_table import open_loaded
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
 from puredelta.quantities import counted, size_text
@@ -50,12 +53,23 @@ _PAGE = "puredelta.inspection.report_page"
 """Imported by name: only ``report`` needs jinja2, whose import takes long."""
 _ROWS = "puredelta.inspection.described"
 """Imported by name: only ``show`` needs the Parquet reader, whose import takes long."""
+_CATALOG_NAME = re.compile(r"(\w+)\.(\w+)\.(\w+)")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
 def open_log(context: Context, table: str) -> TableLog:
-    """Open the log of a table at a path or URI."""
-    return TableLog.open(table, storage=NO_SESSION.with_options(context.storage_options))
+    """Open the log of a table at a path or URI, or of a catalog that ``--conf`` names.
+
+    Raises:
+        CatalogRequestError: the catalog refuses, or has no such table.
+    """
+    storage = NO_SESSION.with_options(context.storage_options)
+    name = _CATALOG_NAME.fullmatch(table)
+    configured = None if name is None else find_catalog(context.conf, name[1])
+    if name is None or configured is None:
+        return TableLog.open(table, storage=storage)
+    found = configured.catalog.load(TableIdentifier(*name.groups()))
+    return open_loaded(configured, found, storage)
 
 
 def history(context: Context, *, table: str, limit: int) -> None:

@@ -191,6 +191,7 @@ def command_on(
     session = SessionInfo.of(spark) if session is None else session
     REFUSED_BY_WRITES.require_defaults(session.settings)
     require_no_arbiter(log.root_uri, session.settings)
+    log.allow_writes()
     if existing is not None and capability in _WRITES_ROWS:
         require_harmless(existing.config, session.settings)
     return Command(

@@ -447,7 +447,7 @@ def _compact(command: Command, committed: Committed) -> None:
     job and one separate commit.
     """
     settings = AutoCompactSettings.parse(command.session.settings, committed.config.properties)
-    if settings is None:
+    if settings is None or command.log.managed is not None:
         return
     zone = command.session.time_zone
     changed = added_partitions(

@@ -297,6 +297,7 @@ def execute_optimize(
 
 def plan_optimize(command: Command, spec: OptimizeSpec) -> Optimization:
     """Choose the files that an OPTIMIZE rewrites. Runs no job on a classic session."""
+    command.log.require_unmanaged("OPTIMIZE")
     snapshot = command.snapshot
     settings = OptimizeSettings.parse(command.session.settings)
     if snapshot.config.supports(CLUSTERING):

@@ -41,6 +41,7 @@ def purge(command: Command, predicates: Sequence[str] = ()) -> OptimizeOutcome:
     nothing to do. Only a table with column mapping can have dropped columns: their footers are
     read then.
     """
+    command.log.require_unmanaged("REORG")
     snapshot = command.snapshot
     considered = files_where(command.spark, snapshot, predicates)
     settings = OptimizeSettings.parse(command.session.settings)

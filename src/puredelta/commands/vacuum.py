@@ -429,6 +429,7 @@ def plan_vacuum(
     clock: Clock = wall_clock,
 ) -> VacuumPlan:
     """List the files of ``scope`` and choose those to delete; deletes nothing."""
+    log.require_unmanaged("VACUUM")
     command = start_command(spark, log, Capability.ADMINISTER, clock=clock)
     settings = command.session.settings
     retention = resolve_retention(

@@ -101,7 +101,7 @@ def create_recipe_table(
     builder = DeltaTable.createIfNotExists(spark).addColumns(struct_as_nullable(columns))
     if settings.partition_by:
         builder = builder.partitionedBy(*settings.partition_by)
-    text = os.fspath(table) if not isinstance(table, DeltaTable) else _log_of(table).root_uri
+    text = os.fspath(table) if not isinstance(table, DeltaTable) else _log_of(table).address
     (builder.location(text) if is_path(text) else builder.tableName(text)).execute()
 
 

@@ -65,6 +65,8 @@ class Storage:
     """Hadoop's, ``fs.*``; some are secrets."""
     options: Mapping[str, object] = field(default_factory=dict, repr=False)
     """Options of object stores by obstore's names, which win over the settings."""
+    keys_of: Callable[[str], Mapping[str, str]] | None = field(default=None, repr=False)
+    """Further options by location, as text: keys that a catalog hands out. They win over all."""
     file_systems: FileSystems | None = None
     """The session's own file systems; ``None`` where no JVM is in reach."""
     read_again: Callable[[], Storage] | None = field(default=None, repr=False, compare=False)
@@ -157,7 +159,8 @@ class Storage:
 
 
 def _access(storage: Storage, location: ObjectLocation) -> ObjectAccess | Untranslated:
-    access = translate(location, storage.settings, storage.options)
+    keys = {} if storage.keys_of is None else storage.keys_of(location.root_uri)
+    access = translate(location, storage.settings, {**storage.options, **keys})
     if isinstance(access, Untranslated):
         return access
     if _allows_http(os.environ) and "allow_http" not in access.client_options:

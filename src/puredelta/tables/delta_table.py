@@ -296,8 +296,8 @@ class DeltaTable(TableMaintenance):
                 code=ErrorCode.MISSING_DELTA_TABLE,
                 table=tableOrViewName,
             )
-        root_uri = require_table(sparkSession, location, tableOrViewName).root_uri
-        return cls._at(sparkSession, root_uri, find_catalog_name(sparkSession, name))
+        address = require_table(sparkSession, location, tableOrViewName).address
+        return cls._at(sparkSession, address, find_catalog_name(sparkSession, name))
 
     @classmethod
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:

@@ -12,14 +12,15 @@ from typing import Generic, NoReturn, TypeVar
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
+from puredelta.commands.create.as_select import NewTable
 from puredelta.commands.create.create_table import CreateMode, create_table
 from puredelta.commands.create.definition import TableDefinition
-from puredelta.commands.create.registered import NewTable, define_registered
+from puredelta.commands.create.registered import define_registered
 from puredelta.commands.definition.columns import column, require_valid_columns, stored_columns
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.protocol.features.filled_columns import IdentitySpec
 from puredelta.protocol.schema.types import StructField, StructType
-from puredelta.spark.catalog.catalog_entries import entry_name
+from puredelta.spark.catalog.unity_entries import creation_name
 from puredelta.spark.jvm.catalog import SESSION_CATALOG
 from puredelta.spark.session.names import parse_name
 from puredelta.spark.session.pyspark_errors import methods_like_pyspark
@@ -191,7 +192,7 @@ class DeltaTableBuilder(Generic[Table]):
         """Create or replace the table in the session catalog and return its location."""
         if is_connect(self._spark):
             raise not_on_connect(f"DeltaTableBuilder.tableName({str(name)!r})")
-        entry = entry_name(self._spark, name.parts)
+        entry = creation_name(self._spark, name.parts)
         if entry is None:
             raise UnsupportedError(
                 f"The name {name} belongs to another catalog than {SESSION_CATALOG}. Name a table "
@@ -201,7 +202,7 @@ class DeltaTableBuilder(Generic[Table]):
             )
         table = NewTable(name=entry, location=self._location, definition=definition)
         location = define_registered(self._spark, table, mode=self._mode)
-        return require_table(self._spark, location, name).root_uri
+        return require_table(self._spark, location, name).address
 
     def _path(self) -> str:
         path = None if self._name is None else self._name.path

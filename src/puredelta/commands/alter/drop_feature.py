@@ -191,6 +191,7 @@ def drop_feature_support(
             FEATURE_DROP_HISTORICAL_VERSIONS_EXIST).
         ConflictError: another writer changed the table meanwhile; run it again.
     """
+    log.require_unmanaged("DROP FEATURE")
     command = start_change(spark, log)
     REFUSED_BY_DROP_FEATURE.require_defaults(command.session.settings)
     require_droppable(command.snapshot, name, truncate_history=truncate_history)

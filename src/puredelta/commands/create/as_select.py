@@ -9,13 +9,14 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.command import command_on
 from puredelta.commands.create.create_table import (
     REPLACING,
     CreateMode,
     Entry,
+    create_table,
     describe,
     find_existing,
 )
@@ -38,6 +39,7 @@ from puredelta.protocol.features.filled_columns import without_high_water_marks
 from puredelta.protocol.features.properties import FEATURE_PREFIX
 from puredelta.protocol.features.protocol_versions import supported_features
 from puredelta.protocol.table.clustering import CLUSTERING, clustering_columns
+from puredelta.spark.catalog.catalog_entries import EntryName
 from puredelta.spark.session.names import require_no_helper_names
 
 
@@ -157,3 +159,33 @@ def _protocol_wishes(protocol: Protocol) -> dict[str, str]:
         }
     wanted = supported_features(protocol) - {CLUSTERING}
     return {FEATURE_PREFIX + name: "supported" for name in sorted(wanted)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTable:
+    """A table to create under a name."""
+
+    name: EntryName
+    location: str | None
+    """None: the session's directory for the database, or the location of the existing table.
+
+    A relative location is below that of the database.
+    """
+    definition: TableDefinition
+    rows: DataFrame | None = None
+    """Its first rows, from which it takes its columns, too."""
+    options: Mapping[str, object] = field(default_factory=dict)
+    """Of the write of ``rows``."""
+    recorded: Mapping[str, object] = field(default_factory=dict)
+    """Further values for the history of ``rows``, beside the definition."""
+
+
+def define_table_at(
+    spark: SparkSession, log: TableLog, table: NewTable, mode: CreateMode, entry: Entry
+) -> None:
+    """Create or replace the table at a log, with its first rows if it has some."""
+    if table.rows is None:
+        create_table(spark, log, table.definition, mode=mode, entry=entry)
+        return
+    first = FirstRows(rows=table.rows, options=table.options, recorded=table.recorded)
+    create_table_as(first, log, table.definition, mode=mode, entry=entry)

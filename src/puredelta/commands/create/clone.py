@@ -21,6 +21,7 @@ from puredelta.errors import InvalidRequestError, Message, TableNotFoundError, U
 from puredelta.log.commit.commit_request import CommitRequest
 from puredelta.log.files.clock import IdSource, random_id
 from puredelta.log.maintenance.running_vacuums import require_kept
+from puredelta.log.managed.table_update import CATALOG_MANAGED, refuse_operation
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import (
@@ -97,6 +98,7 @@ def clone_table(
     """
     if not request.shallow:
         raise UnsupportedError(Message.UNSUPPORTED_DEEP_CLONE)
+    _require_unmanaged(source, target)
     existing = target.find_snapshot()
     _require_free(target, existing, request)
     arbitrary = ALLOW_ARBITRARY_PROPERTIES.flag(spark.conf.getAll)
@@ -214,6 +216,12 @@ def _require_kept(source: Snapshot, command: Command) -> None:
     require_kept(log.store, latest, older, now_ms=command.clock())
     if not ignores_missing(command.session.settings):
         require_present(older, source, purpose="cloning")
+
+
+def _require_unmanaged(source: Snapshot, target: TableLog) -> None:
+    target.require_unmanaged("SHALLOW CLONE")
+    if source.config.supports(CATALOG_MANAGED):
+        raise refuse_operation("SHALLOW CLONE", source.root_uri)
 
 
 def _require_free(target: TableLog, existing: Snapshot | None, request: CloneRequest) -> None:

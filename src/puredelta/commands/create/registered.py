@@ -11,23 +11,21 @@ keeps its location.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 from pyspark.sql.types import StructType
 
-from puredelta.commands.create.as_select import FirstRows, create_table_as
+from puredelta.commands.create.as_select import NewTable, define_table_at
 from puredelta.commands.create.create_table import (
     CreateMode,
     Entry,
     already_exists,
-    create_table,
     nothing_to_replace,
 )
-from puredelta.commands.create.definition import TableDefinition
+from puredelta.commands.create.in_catalog import define_in_catalog
 from puredelta.errors import CommitUnknownError, ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.log_paths import LOG_DIRECTORY
@@ -44,6 +42,7 @@ from puredelta.spark.catalog.catalog_entries import (
     stated_location,
     unregister,
 )
+from puredelta.spark.catalog.unity_entries import is_in_session_catalog
 from puredelta.spark.jvm.catalog import CatalogTable
 from puredelta.spark.session.storage import open_log
 from puredelta.spark.session.types import to_spark
@@ -89,25 +88,6 @@ def _take_back(spark: SparkSession, name: EntryName, log: TableLog, *, made_ms: 
         logger.warning("The catalog entry of %s could not be removed", name, exc_info=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewTable:
-    """A table to create under a name."""
-
-    name: EntryName
-    location: str | None
-    """None: the session's directory for the database, or the location of the existing table.
-
-    A relative location is below that of the database.
-    """
-    definition: TableDefinition
-    rows: DataFrame | None = None
-    """Its first rows, from which it takes its columns, too."""
-    options: Mapping[str, object] = field(default_factory=dict)
-    """Of the write of ``rows``."""
-    recorded: Mapping[str, object] = field(default_factory=dict)
-    """Further values for the history of ``rows``, beside the definition."""
-
-
 def create_registered(spark: SparkSession, table: NewTable) -> None:
     """Create a table under a name; errors as `define_registered`."""
     define_registered(spark, table, mode=CreateMode.CREATE)
@@ -127,6 +107,8 @@ def define_registered(spark: SparkSession, table: NewTable, *, mode: CreateMode)
         TableNotFoundError: there is no table of the name to replace, or no such database.
         CatalogError: the table at the location is written, and the catalog refuses its entry.
     """
+    if not is_in_session_catalog(table.name):
+        return define_in_catalog(spark, table, mode=mode)
     if is_taken(spark, table.name):
         if mode is CreateMode.CREATE_IF_NOT_EXISTS:
             known = find_table(spark, table.name.parts)
@@ -145,7 +127,7 @@ def define_registered(spark: SparkSession, table: NewTable, *, mode: CreateMode)
 def _create_managed(spark: SparkSession, table: NewTable, mode: CreateMode) -> str:
     schema, comment = _declared(table), table.definition.description
     with managed_entry(spark, table.name, schema, comment=comment) as log:
-        _define(spark, log, table, mode, _entry(table, is_known=False, is_managed=True))
+        define_table_at(spark, log, table, mode, _entry(table, is_known=False, is_managed=True))
     return log.root_uri
 
 
@@ -154,10 +136,10 @@ def _create_at(spark: SparkSession, table: NewTable, location: str, mode: Create
     entry = _entry(table, is_known=False, is_managed=False)
     is_new, wrote = False, True
     if table.rows is not None or not log.exists():
-        _define(spark, log, table, mode, entry)
+        define_table_at(spark, log, table, mode, entry)
         is_new = mode is CreateMode.CREATE
     elif table.definition.columns.fields or mode is CreateMode.CREATE_OR_REPLACE:
-        _define(spark, log, table, CreateMode.CREATE_OR_REPLACE, entry)
+        define_table_at(spark, log, table, CreateMode.CREATE_OR_REPLACE, entry)
     else:
         wrote = False
     # The commit of a new table has succeeded: an unreadable log must not prevent its entry.
@@ -173,7 +155,7 @@ def _replace(spark: SparkSession, table: NewTable, mode: CreateMode) -> str:
     log = open_log(spark, known.location)
     _require_same_location(spark, table, known, log)
     entry = _entry(table, is_known=True, is_managed=known.is_managed)
-    _define(spark, log, table, mode, entry)
+    define_table_at(spark, log, table, mode, entry)
     follow_columns(spark, table.name, to_spark(log.snapshot().config.schema))
     return log.root_uri
 
@@ -207,16 +189,6 @@ def _require_same_location(
             name=str(table.name),
             location=wanted,
         )
-
-
-def _define(
-    spark: SparkSession, log: TableLog, table: NewTable, mode: CreateMode, entry: Entry
-) -> None:
-    if table.rows is None:
-        create_table(spark, log, table.definition, mode=mode, entry=entry)
-        return
-    first = FirstRows(rows=table.rows, options=table.options, recorded=table.recorded)
-    create_table_as(first, log, table.definition, mode=mode, entry=entry)
 
 
 def _declared(table: NewTable) -> StructType:

@@ -83,3 +83,14 @@ def require_still_managed(before: TableConfig | None, after: TableConfig) -> Non
         code=ErrorCode.UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION,
         lost=lost,
     )
+
+
+def refuse_operation(operation: str, table: str) -> UnsupportedError:
+    """Return the error for an operation that a client may not do to a catalog-managed table."""
+    return UnsupportedError(
+        f"{operation} is not allowed on the catalog-managed table {table}: its catalog maintains "
+        "files and log, and a client that rewrites or removes them may take what others still "
+        "need. Leave it to the catalog.",
+        code=ErrorCode.UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION,
+        operation=operation,
+    )

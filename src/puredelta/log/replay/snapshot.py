@@ -40,6 +40,14 @@ class Snapshot:
     open_at: Callable[[str], Store] = field(default=open_store, repr=False)
     """Opens a directory outside of the table that the log names, as the table was opened."""
 
+    opened_as: str | None = None
+    """The location by which a session opens the table, where that is not its root."""
+
+    @property
+    def address(self) -> str:
+        """The location by which a session opens the table again."""
+        return self.root_uri if self.opened_as is None else self.opened_as
+
     def with_files(self, files: FileTable) -> Snapshot:
         """Return the version as if these were its active files: some of them, or change files."""
         return replace(self, state=replace(self.state, files=files))

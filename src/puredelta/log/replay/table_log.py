@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
-from puredelta.errors import ErrorCode, InvalidRequestError, Message, TableNotFoundError, UnsupportedError
+from puredelta.catalogs.catalog import name_of_address
+from puredelta.errors import (
+    ErrorCode,
+    InvalidRequestError,
+    Message,
+    TableNotFoundError,
+    UnsupportedError,
+)
 from puredelta.log.managed.managed_store import ManagedStore
-from puredelta.log.managed.table_update import CATALOG_MANAGED
+from puredelta.log.managed.table_update import CATALOG_MANAGED, refuse_operation
 from puredelta.log.replay.checkpoint_read import read_checkpoint_hint
 from puredelta.log.replay.commit_files import Commit, read_actions
 from puredelta.log.replay.history import HistoryEntry, find_version_at, read_history
@@ -30,8 +38,23 @@ class TableLog:
         1200
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        address: str | None = None,
+        before_writing: Callable[[], None] | None = None,
+        has_vended_keys: bool = False,
+    ) -> None:
+        """``address`` opens the log of a catalog's table again; ``before_writing`` is called
+        before the first write: a catalog has other storage keys for writers.
+        """
+        self.has_vended_keys = has_vended_keys
+        """Whether a catalog has handed out the keys of the storage, which no session has."""
         self.store = store
+        self.address = store.root_uri if address is None else address
+        """The location by which a session opens this log again."""
+        self._before_writing = before_writing
         self._lock = threading.Lock()
         self._known: Snapshot | None = None
 
@@ -50,7 +73,14 @@ class TableLog:
 
     def is_at(self, location: str) -> bool:
         """Return whether a location, in any spelling, is that of this table; links are followed."""
+        if name_of_address(location) is not None:
+            return location == self.address
         return is_same_location(self.store.at(location).root_uri, self.root_uri)
+
+    def allow_writes(self) -> None:
+        """Get ready for writes of data files and commits."""
+        if self._before_writing is not None:
+            self._before_writing()
 
     def exists(self) -> bool:
         """Return whether there is a Delta table, in whatever state."""
@@ -89,7 +119,8 @@ class TableLog:
             found = self._refreshed() if version is None else self._at(version)
         if found.config.supports(CATALOG_MANAGED) and not isinstance(self.store, ManagedStore):
             raise by_path(self.root_uri)
-        return found
+        is_known_by_root = self.address == found.address
+        return found if is_known_by_root else replace(found, opened_as=self.address)
 
     def find_snapshot(self) -> Snapshot | None:
         """Return the newest version, None if there is no table; the log is listed."""
@@ -186,6 +217,15 @@ class TableLog:
     def managed(self) -> ManagedStore | None:
         """The storage with its catalog, where that ratifies the commits of the table."""
         return self.store if isinstance(self.store, ManagedStore) else None
+
+    def require_unmanaged(self, operation: str) -> None:
+        """Refuse an operation that only the catalog may do to a catalog-managed table.
+
+        Raises:
+            UnsupportedError: DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION.
+        """
+        if self.managed is not None:
+            raise refuse_operation(operation, str(self.managed.table.name))
 
     def _version_at(self, timestamp_ms: int) -> int:
         config = self._refreshed().config

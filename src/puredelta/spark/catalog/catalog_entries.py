@@ -81,15 +81,16 @@ _NO_COLUMNS = T.StructType([T.StructField("none", T.IntegerType())])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryName:
-    """A place in the session catalog."""
+    """A place in the session catalog, or in another one of this library."""
 
     database: str
     name: str
+    catalog: str = SESSION_CATALOG
 
     @property
     def parts(self) -> tuple[str, ...]:
         """The whole name in parts."""
-        return (SESSION_CATALOG, self.database, self.name)
+        return (self.catalog, self.database, self.name)
 
     @property
     def quoted(self) -> str:

@@ -201,7 +201,7 @@ def _refresh(spark: SparkSession, cache: FrameCache, log: TableLog) -> None:
     stale = {
         entry: parts
         for entry in cache.entries()
-        if (parts := _stale_parts(entry.plan(), log.root_uri))
+        if (parts := _stale_parts(entry.plan(), log.address))
     }
     if not stale:
         return

@@ -154,7 +154,7 @@ def physical_rows(
         read,
         has_ordinal=with_position or bool(deleted),
         options={
-            TABLE_OPTION: snapshot.root_uri,
+            TABLE_OPTION: snapshot.address,
             VERSION_OPTION: str(snapshot.version),
             TIME_TRAVEL_OPTION: str(time_travel).lower(),
             **_strictness(strict=with_position or read.misses_no_file),

@@ -113,7 +113,7 @@ def _files_where(spark: SparkSession, snapshot: Snapshot, where: str) -> FileTab
 def set_origin(plan: Plan, snapshot: Snapshot, *, time_travel: bool = False) -> None:
     """Note on a plan of all rows of a snapshot which table they come from."""
     origin = PlanOrigin(
-        root_uri=snapshot.root_uri, version=snapshot.version, is_time_travel=time_travel
+        root_uri=snapshot.address, version=snapshot.version, is_time_travel=time_travel
     )
     plan.set_tag(_TAG, json.dumps(asdict(origin)))
 

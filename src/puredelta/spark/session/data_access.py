@@ -30,6 +30,7 @@ from puredelta.errors import DeltaError, ErrorCode, UnsupportedError
 from puredelta.protocol.actions.paths import absolute_uris
 from puredelta.spark.jvm.gateway import mapped_in_arrow
 from puredelta.spark.jvm.hadoop import has_file_system
+from puredelta.spark.session.catalogs import has_vended_keys
 from puredelta.spark.session.delta_conf import IO
 from puredelta.spark.session.session import is_connect, runs_here
 from puredelta.store.base import Store, temporary_name
@@ -63,7 +64,10 @@ def data_io(spark: SparkSession, uris: Iterable[str]) -> DataIo:
     chosen = IO.read({IO.key: str(spark.conf.get(IO.key, IO.default))})
     if chosen != IO.default:
         return DataIo(chosen)
-    schemes = {uri.partition(":")[0] for uri in uris} - {_LOCAL}
+    wanted = tuple(uris)
+    if any(has_vended_keys(spark, uri) for uri in wanted):
+        return DataIo.ARROW
+    schemes = {uri.partition(":")[0] for uri in wanted} - {_LOCAL}
     if all(not is_connect(spark) and has_file_system(spark, scheme) for scheme in schemes):
         return DataIo.SPARK
     return DataIo.ARROW

@@ -19,10 +19,12 @@ from weakref import WeakKeyDictionary
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from puredelta.catalogs.catalog import name_of_address
 from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.jvm.gateway import default_file_system, has_jvm
 from puredelta.spark.jvm.hadoop import HadoopFileSystems, hadoop_settings, qualified
+from puredelta.spark.session.catalogs import open_catalog_log
 from puredelta.spark.session.delta_conf import REFUSED_BY_FILE_SYSTEM_OPTIONS
 from puredelta.spark.session.session import is_connect, settings_of
 from puredelta.store.registry import Storage, has_scheme
@@ -100,8 +102,10 @@ def open_log(
     """
     if file_system_options(storage_options or {}):
         REFUSED_BY_FILE_SYSTEM_OPTIONS.require_defaults(settings_of(spark))
-    text = as_spark_means(spark, os.fspath(location))
     storage = session_storage(spark).with_options(storage_options)
+    if (name := name_of_address(os.fspath(location))) is not None:
+        return open_catalog_log(spark, name, storage)
+    text = as_spark_means(spark, os.fspath(location))
     return TableLog.open(text, storage=storage)
 
 

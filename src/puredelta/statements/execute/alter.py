@@ -44,6 +44,7 @@ from puredelta.spark.catalog.catalog_entries import (
     stated_location,
 )
 from puredelta.spark.resolve.sql_text import require_parsable
+from puredelta.spark.session.catalogs import find_identifier
 from puredelta.spark.session.session import no_rows
 from puredelta.spark.session.storage import open_log
 from puredelta.spark.session.types import to_spark
@@ -96,6 +97,12 @@ def alter(spark: SparkSession, statement: AlterStatement, *, text: str) -> DataF
         return None
     if statement.known_to_spark:
         require_parsable(spark, text)
+    if isinstance(change, SetLocation) and find_identifier(spark, table.parts) is not None:
+        raise UnsupportedError(
+            f"The catalog decides about the location of {table}. Drop the table, which keeps the "
+            "files of an external one, and create it with the other LOCATION.",
+            code=ErrorCode.OPERATION_NOT_ALLOWED,
+        )
     if isinstance(change, SetLocation):
         _require_location(spark, table, location, change.location)
         return None  # Spark changes the catalog entry itself

@@ -23,12 +23,14 @@ from puredelta.commands.reorg import run_reorg
 from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.spark.catalog.relation_cache import cached_relations, find_relations
 from puredelta.spark.jvm.stored_text import Script
+from puredelta.spark.session.catalogs import find_identifier
 from puredelta.spark.session.pyspark_errors import like_pyspark
 from puredelta.spark.session.session import is_connect
 from puredelta.statements.execute.alter import alter, describe_detail, show
 from puredelta.statements.execute.explained import explain, refusal
 from puredelta.statements.execute.maintenance import (
     convert,
+    drop_named,
     drop_path,
     generate_manifest,
     restore,
@@ -39,9 +41,16 @@ from puredelta.statements.execute.row_changes import change_rows
 from puredelta.statements.execute.tables import clone, concerns_delta, create_like, create_or_insert
 from puredelta.statements.execute.views import create_view
 from puredelta.statements.names.named_columns import needed_columns, run_metadata_query
-from puredelta.statements.names.names import find_location, is_known, open_table, resolve_name
+from puredelta.statements.names.names import (
+    find_location,
+    is_known,
+    may_name_catalog,
+    open_table,
+    resolve_name,
+)
 from puredelta.statements.names.parameters import Arguments, with_computed_names, with_values
 from puredelta.statements.names.query_tables import (
+    is_query,
     may_name_path,
     may_need_names,
     may_query_tables,
@@ -58,6 +67,7 @@ from puredelta.statements.parse.statement import (
     DescribeDetail,
     DescribeHistory,
     DescribeTable,
+    DropNamedStatement,
     DropPathStatement,
     ExplainStatement,
     GenerateStatement,
@@ -132,6 +142,8 @@ def execute(  # noqa: C901, PLR0911, PLR0912 - one case for each statement
             return truncate(spark, statement)
         case DropPathStatement():
             return drop_path(spark, statement)
+        case DropNamedStatement():
+            return drop_named(spark, statement)
         case ShowProperties() | ShowColumns() | ShowPartitions() | ShowCreate() | DescribeTable():
             return show(spark, statement)
         case ViewStatement():
@@ -208,6 +220,8 @@ def _is_ours(spark: SparkSession, text: str) -> bool:
             return False  # Spark answers; rows returned here would be lost
         case ViewStatement():
             return may_need_names(text)
+        case DropNamedStatement(table=named):
+            return find_identifier(spark, named.parts) is not None
         case SparkParsedStatement() as statement if not statement.defines:
             into = statement.targets[0].name
             is_new = isinstance(into, TableName) and not is_known(spark, into)
@@ -296,9 +310,13 @@ def run_ours(
                 result = execute(spark, statement, text=filled, views=views)
     if result is None and not (args or fields):
         result = run_metadata_query(spark, text)
-    if result is None and may_query_tables(text):
+    if result is None and (may_query_tables(text) or _queries_catalog(spark, text)):
         return run_query(spark, text, args=args, fields=fields)
     return result
+
+
+def _queries_catalog(spark: SparkSession, text: str) -> bool:
+    return may_name_catalog(spark, text) and is_query(text)
 
 
 def _targets(statement: RowStatement | SparkParsedStatement) -> list[tuple[str, ...]]:

@@ -12,6 +12,7 @@ from puredelta.commands.generate import generate
 from puredelta.commands.restore import prepare_restore
 from puredelta.commands.truncate import truncate_table
 from puredelta.commands.vacuum import EVERYTHING, Inventory, Removed, VacuumScope, vacuum
+from puredelta.spark.session.catalogs import drop_catalog_table, find_identifier
 from puredelta.spark.session.names import quote_name
 from puredelta.spark.session.session import no_rows
 from puredelta.spark.session.storage import open_log
@@ -26,6 +27,7 @@ from puredelta.statements.names.query_tables import with_views
 from puredelta.statements.names.views import TemporaryViews
 from puredelta.statements.parse.statement import (
     ConvertStatement,
+    DropNamedStatement,
     DropPathStatement,
     GenerateStatement,
     RestoreStatement,
@@ -115,4 +117,19 @@ def drop_path(spark: SparkSession, statement: DropPathStatement) -> DataFrame:
         )
     elif not statement.if_exists:
         raise not_found(statement.table)
+    return no_rows(spark)
+
+
+def drop_named(spark: SparkSession, statement: DropNamedStatement) -> DataFrame | None:
+    """Drop a table of a catalog of this library; None for any other catalog.
+
+    The catalog removes the files of a managed table; those of an external one stay.
+
+    Raises:
+        TableNotFoundError: there is no table of the name, and IF EXISTS is not said.
+    """
+    identifier = find_identifier(spark, statement.table.parts)
+    if identifier is None:
+        return None
+    drop_catalog_table(spark, identifier, if_exists=statement.if_exists)
     return no_rows(spark)

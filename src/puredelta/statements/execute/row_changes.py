@@ -10,6 +10,7 @@ from puredelta.commands.read_table import read_table
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.resolve.sql_text import require_parsable
 from puredelta.spark.resolve.table_attributes import qualified, table_identity
+from puredelta.spark.session.catalogs import find_identifier
 from puredelta.spark.session.names import quote_name
 from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.storage import open_log
@@ -107,8 +108,8 @@ def _table_rows(
     spark: SparkSession, source: SourceTable, ctes: str, views: TemporaryViews
 ) -> DataFrame:
     name = resolve_name(spark, source.name)
-    if name.path is not None:
-        rows = read_table(spark, name.path)
+    if name.path is not None or find_identifier(spark, name.parts) is not None:
+        rows = read_table(spark, find_location(spark, name) or "")
         return qualified(rows, name.qualifier) if source.alias is None else rows.alias(source.alias)
     quoted = quote_name(name.parts)
     rows = views.query(spark, _select(ctes, quoted)) if ctes else views.table(spark, name.parts)

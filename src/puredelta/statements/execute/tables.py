@@ -10,7 +10,12 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from typing_extensions import assert_never
 
-from puredelta.commands.create.as_select import FirstRows, create_table_as, definition_like
+from puredelta.commands.create.as_select import (
+    FirstRows,
+    NewTable,
+    create_table_as,
+    definition_like,
+)
 from puredelta.commands.create.clone import (
     CloneRequest,
     clone_registered,
@@ -20,18 +25,19 @@ from puredelta.commands.create.clone import (
 )
 from puredelta.commands.create.create_table import CreateMode, create_table
 from puredelta.commands.create.definition import TableDefinition
-from puredelta.commands.create.registered import NewTable, define_registered
+from puredelta.commands.create.registered import define_registered
 from puredelta.commands.definition.columns import column, stored_columns
 from puredelta.commands.definition.dependent_rules import require_harmless
-from puredelta.commands.read_table import find_snapshot
+from puredelta.commands.read_table import snapshot_of
 from puredelta.commands.write.insert import InsertRequest, plan_insert, value_columns
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError, UnsupportedError
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.features.feature_usage import CURRENT_DEFAULT
 from puredelta.protocol.schema.sql_lexer import is_identifier, tokenize, unquoted
 from puredelta.protocol.schema.types import StructField, StructType
-from puredelta.spark.catalog.catalog_entries import entry_name, is_taken
+from puredelta.spark.catalog.catalog_entries import entry_name
 from puredelta.spark.catalog.relation_cache import query_rows
+from puredelta.spark.catalog.unity_entries import creation_name, is_name_taken
 from puredelta.spark.jvm.statement_plans import (
     InsertInto,
     SeveralInserts,
@@ -40,6 +46,7 @@ from puredelta.spark.jvm.statement_plans import (
     parse_plan,
 )
 from puredelta.spark.resolve.sql_text import require_parsable
+from puredelta.spark.session.catalogs import find_identifier
 from puredelta.spark.session.names import FORMAT, is_delta, quote_name
 from puredelta.spark.session.session import is_connect, no_rows, settings_of
 from puredelta.spark.session.storage import open_log
@@ -56,14 +63,20 @@ from puredelta.statements.names.query_tables import with_views
 from puredelta.statements.names.views import TemporaryViews
 from puredelta.statements.parse.statement import CloneStatement, LikeStatement, SparkParsedStatement
 from puredelta.statements.text.expression_text import has_default, with_defaults
-from puredelta.statements.text.table_name import ComputedName, TableName, TimeTravel
+from puredelta.statements.text.table_name import (
+    ComputedName,
+    TableName,
+    TableReference,
+    TimeTravel,
+)
 
 _PROPERTY_PREFIX = "delta."
 
 
 def create(spark: SparkSession, statement: StatedTable) -> bool:
     """Execute the statement; False if it makes a table of another format."""
-    if not is_delta(spark, statement.provider):
+    in_catalog = find_identifier(spark, statement.name) is not None
+    if not (is_delta(spark, statement.provider) or (in_catalog and statement.provider is None)):
         return False
     mode = CreateMode.of(
         creates=statement.creates,
@@ -71,13 +84,13 @@ def create(spark: SparkSession, statement: StatedTable) -> bool:
         if_not_exists=statement.if_not_exists,
     )
     path = TableName(statement.name).path
-    name = None if path is not None else entry_name(spark, statement.name)
+    name = None if path is not None else creation_name(spark, statement.name)
     if path is None and name is None:
         return False
     _require_possible_table(statement)
     definition = _definition(statement)
     if name is not None:
-        if statement.if_not_exists and is_taken(spark, name):
+        if statement.if_not_exists and is_name_taken(spark, name):
             return True
         rows = _created_rows(spark, statement)
         location = statement.location
@@ -268,7 +281,11 @@ def concerns_delta(spark: SparkSession, statement: SparkParsedStatement, text: s
             for using, name in pairwise(tokens)
             if using.means("USING") and is_identifier(name)
         ]
-        found = FORMAT in formats if formats else is_delta(spark)
+        found = (
+            FORMAT in formats
+            if formats
+            else is_delta(spark) or _in_catalog(spark, statement.targets[0].name)
+        )
     elif isinstance(name, ComputedName):
         found = not is_connect(spark)  # the name is computed later
     else:
@@ -276,6 +293,11 @@ def concerns_delta(spark: SparkSession, statement: SparkParsedStatement, text: s
     if found and is_connect(spark):
         raise not_on_connect("CREATE TABLE and INSERT")
     return found
+
+
+def _in_catalog(spark: SparkSession, name: TableReference) -> bool:
+    """Return whether a table belongs to a catalog that makes Delta tables by default."""
+    return isinstance(name, TableName) and find_identifier(spark, name.parts) is not None
 
 
 def not_on_connect(what: str) -> UnsupportedError:
@@ -401,7 +423,7 @@ def _source(spark: SparkSession, name: TableName, state: TimeTravel | None) -> S
         raise _unsupported_source(name, provider) from missing
     if state is None:
         return log.snapshot()
-    return find_snapshot(spark, log.root_uri, version=state.version, timestamp=state.timestamp)
+    return snapshot_of(spark, log, version=state.version, timestamp=state.timestamp)
 
 
 def _unsupported_source(name: TableName, provider: str) -> UnsupportedError:
@@ -441,7 +463,7 @@ def create_like(spark: SparkSession, statement: LikeStatement, *, text: str) -> 
     if target.path is not None:
         create_table(spark, open_log(spark, target.path), definition, mode=exists)
         return no_rows(spark)
-    entry = None if is_connect(spark) else entry_name(spark, target.parts)
+    entry = None if is_connect(spark) else creation_name(spark, target.parts)
     if entry is None:
         raise not_on_connect("CREATE TABLE ... LIKE")
     table = NewTable(name=entry, location=statement.location, definition=definition)

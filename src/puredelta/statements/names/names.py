@@ -7,10 +7,18 @@ from itertools import islice
 
 from pyspark.sql import SparkSession
 
+from puredelta.catalogs.catalog import address_of
 from puredelta.errors import ErrorCode, TableNotFoundError
 from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.schema.sql_lexer import is_identifier, tokenize, unquoted
 from puredelta.spark.catalog.catalog_entries import entry_name, find_table, is_taken
 from puredelta.spark.jvm.catalog import StoredEntry, read_entry
+from puredelta.spark.session.catalogs import (
+    find_identifier,
+    find_loaded,
+    require_loaded,
+    session_catalog,
+)
 from puredelta.spark.session.names import FORMAT, quote_name
 from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.storage import open_log
@@ -24,6 +32,8 @@ from puredelta.statements.text.table_name import (
     parse_table_name,
 )
 
+_DOTS = 2
+"""Dots in a name of three parts."""
 _PATH_PARTS = 2
 """Number of parts in ``format.`path` ``."""
 _LOOKED_AT = 100
@@ -39,18 +49,51 @@ def resolve_name(spark: SparkSession, reference: TableReference) -> TableName:
 
 
 def find_location(spark: SparkSession, name: TableName) -> str | None:
-    """Return the location of a Delta table: its path, or the session catalog's.
+    """Return the location of a Delta table: its path, the session catalog's, or its address.
 
     None if the name is not that of a Delta table.
+
+    Raises:
+        TableNotFoundError: another catalog of this library has no table of the name.
+        CatalogRequestError: it has one of another format, or does not answer.
     """
     if name.path is not None:
         return name.path
+    if (identifier := find_identifier(spark, name.parts)) is not None:
+        return address_of(require_loaded(spark, identifier).name)
     table = find_table(spark, name.parts)
     return None if table is None else table.location
 
 
+def may_name_catalog(spark: SparkSession, text: str) -> bool:
+    """Tell from its tokens whether a text may name a table of a catalog of this library.
+
+    Every name of three parts counts, also that of a field of a struct.
+    """
+    if text.count(".") < _DOTS:
+        return False
+    tokens = tokenize(text)
+    heads = {
+        unquoted(first)
+        for first, dot, second, other, third in zip(
+            tokens, tokens[1:], tokens[2:], tokens[3:], tokens[4:], strict=False
+        )
+        if dot.means(".") and other.means(".") and all(map(is_identifier, (first, second, third)))
+    }
+    return any(session_catalog(spark, head) is not None for head in heads)
+
+
+def existing_location(spark: SparkSession, name: TableName) -> str | None:
+    """Return as `find_location`; also None for a name that a catalog does not know yet."""
+    if name.path is None and (identifier := find_identifier(spark, name.parts)) is not None:
+        return None if find_loaded(spark, identifier) is None else address_of(identifier)
+    return find_location(spark, name)
+
+
 def find_catalog_name(spark: SparkSession, name: TableName) -> str | None:
-    """Return the whole name of a Delta table in the session catalog, None for a path."""
+    """Return the whole name of a Delta table in a catalog, None for a path."""
+    if name.path is None and (identifier := find_identifier(spark, name.parts)) is not None:
+        return str(identifier)
     table = None if name.path is not None else find_table(spark, name.parts)
     return None if table is None else table.full_name
 
@@ -113,6 +156,8 @@ def find_log(spark: SparkSession, name: TableName) -> TableLog:
 
 def is_known(spark: SparkSession, name: TableName) -> bool:
     """Tell whether there is a table or a view of the name."""
+    if (identifier := find_identifier(spark, name.parts)) is not None:
+        return find_loaded(spark, identifier) is not None
     return spark.catalog.tableExists(quote_name(name.parts))
 
 

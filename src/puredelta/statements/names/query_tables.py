@@ -53,11 +53,17 @@ from puredelta.protocol.schema.sql_lexer import (
     tokenize,
     unquoted,
 )
+from puredelta.spark.session.catalogs import find_identifier
 from puredelta.spark.session.delta_conf import REFUSED_BY_PATHS_WITH_VERSIONS
 from puredelta.spark.session.names import FORMAT, quote_name
 from puredelta.spark.session.session import is_connect, settings_of
 from puredelta.spark.session.storage import open_log
-from puredelta.statements.names.names import find_location, find_log, require_table
+from puredelta.statements.names.names import (
+    find_location,
+    find_log,
+    may_name_catalog,
+    require_table,
+)
 from puredelta.statements.names.views import RowNames, TemporaryViews
 from puredelta.statements.text.cursor import Cursor
 from puredelta.statements.text.expression_text import read_expression
@@ -209,6 +215,7 @@ _Part: TypeAlias = tuple[int, int, str]
 _FORMAT = re.compile(r"\bdelta\b", re.IGNORECASE)
 _OF = re.compile(r"\bOF\b", re.IGNORECASE)
 _PATHS = frozenset({TokenKind.QUOTED, TokenKind.DOUBLE_QUOTED})
+_CATALOG_PARTS = 3
 _PATH_LENGTHS = (3, 5)
 """Tokens of ``delta.`/path` `` without and with the session catalog before it."""
 _QUERIES = keywords("SELECT WITH FROM VALUES TABLE INSERT (")
@@ -222,8 +229,11 @@ def may_query_tables(text: str) -> bool:
     The definition of a view does not count: it lasts longer than the meaning of the name (see
     `puredelta.statements.execute.views`).
     """
-    if not may_need_names(text):
-        return False
+    return may_need_names(text) and is_query(text)
+
+
+def is_query(text: str) -> bool:
+    """Tell whether a text is a query, also explained, inserted, or the rows of a new table."""
     cursor = Cursor(text)
     if cursor.sees("EXPLAIN"):
         while cursor.word in _EXPLAIN:
@@ -273,7 +283,8 @@ def with_views(
     ``table_changes``, if it is not the session's. ``columns`` are all that a query can need,
     see `puredelta.statements.names.named_columns`. Runs no job.
     """
-    if not (_FORMAT.search(text) or _may_name_version(text) or may_call(text)):
+    names_tables = _FORMAT.search(text) or _may_name_version(text) or may_call(text)
+    if not names_tables and not may_name_catalog(spark, text):
         return replaced(text, targets)
     read = cache(partial(_read, spark, columns))  # the same version is read once, with one name
     renaming = _Renaming(spark=spark, names=names, namespace=namespace, read=read)
@@ -290,6 +301,8 @@ class _Renaming:
     read: Callable[[str, TimeTravel | None], DataFrame]
     named: dict[str, str] = field(default_factory=dict)
     """The new names of paths."""
+    qualifiers: dict[tuple[str, ...], str] = field(default_factory=dict)
+    """The aliases of names, which take the place of the whole names before a column."""
 
     def parts(self, text: str, targets: Sequence[_Part]) -> list[_Part]:
         """Return the parts of the text to replace, each with its new name."""
@@ -309,7 +322,19 @@ class _Renaming:
                 cursor.skip()
         if self.named:
             found = sorted([*found, *_qualifiers(text, places, self.named)])
+        if any(len(parts) == _CATALOG_PARTS for parts in self.qualifiers):
+            found = sorted([*found, *_name_qualifiers(text, places, self.qualifiers)])
         return found
+
+    def _named(self, cursor: Cursor) -> TableName | None:
+        """Return the name of a table if one comes next that Spark cannot resolve itself."""
+        name = _travelled_name(cursor)
+        if name is not None:
+            return name
+        name = _whole_name(cursor)
+        if name is None or find_identifier(self.spark, name.parts) is None:
+            return None
+        return name
 
     def _relation(self, cursor: Cursor) -> Iterator[_Part]:
         """Parse a relation if it is a Delta table or a call."""
@@ -317,12 +342,13 @@ class _Renaming:
         path = _accept_path(cursor)
         if path is not None:
             rows: DataFrame | None = self.read(path, accept_time_travel_of_query(cursor))
-        elif (name := _travelled_name(cursor)) is not None and (
+        elif (name := self._named(cursor)) is not None and (
             location := find_location(self.spark, name)
         ) is not None:
             cursor.skip(2 * len(name.parts) - 1)
             rows = self.read(location, accept_time_travel_of_query(cursor))
             alias = quote_name(name.parts[-1:])
+            self.qualifiers[name.parts] = alias
         else:
             rows = accept_changes(self.spark, cursor, self.namespace)
         if rows is None:
@@ -348,6 +374,23 @@ def _qualifiers(text: str, places: RelationText, named: Mapping[str, str]) -> It
             cursor.skip()
         elif path in named and (cursor.sees(".") or position in places.in_hints):
             yield start, cursor.end, named[path]
+
+
+def _name_qualifiers(
+    text: str, places: RelationText, aliases: Mapping[tuple[str, ...], str]
+) -> Iterator[_Part]:
+    """Yield names of three parts that qualify columns of a relation: ``cat.db.t.id``."""
+    cursor = Cursor(text)
+    while not cursor.is_done:
+        position, start = cursor.position, cursor.start
+        name = None if position in places.starts else _whole_name(cursor)
+        parts = None if name is None else name.parts[:_CATALOG_PARTS]
+        if parts is None or len(name.parts) == len(parts) or parts not in aliases:  # type: ignore[union-attr]
+            cursor.skip(1 if name is None else 2 * len(name.parts) - 1)
+            continue
+        cursor.skip(2 * len(parts) - 1)
+        yield start, cursor.end, aliases[parts]
+        cursor.skip(2 * (len(name.parts) - len(parts)))  # type: ignore[union-attr]
 
 
 def _read(
@@ -392,13 +435,21 @@ def _travelled_name(cursor: Cursor) -> TableName | None:
 
     Without time travel Spark itself resolves the names of the catalog.
     """
+    name = _whole_name(cursor)
+    if name is None or not sees_time_travel(cursor, 2 * len(name.parts) - 1):
+        return None
+    return name
+
+
+def _whole_name(cursor: Cursor) -> TableName | None:
+    """Return the whole name that comes next, if one does."""
     before = cursor.peek(-1) if cursor.position else None
     if before is not None and before.means("."):
         return None
     length = cursor.name_length()
     tokens = [cursor.peek(n) for n in range(0, length, 2)]
     names = [token for token in tokens if token is not None and is_identifier(token)]
-    if len(names) < len(tokens) or not sees_time_travel(cursor, length):
+    if not names or len(names) < len(tokens):
         return None
     return TableName(tuple(map(unquoted, names)))
 

@@ -12,6 +12,7 @@ from puredelta.statements.parse.statement import (
     DescribeDetail,
     DescribeHistory,
     DescribeTable,
+    DropNamedStatement,
     DropPathStatement,
     GenerateStatement,
     OptimizeStatement,
@@ -181,17 +182,25 @@ def _truncate(cursor: Cursor, table: TableReference) -> TruncateStatement:
     return TruncateStatement(table=table)
 
 
-def read_drop(cursor: Cursor) -> DropPathStatement | Rejected | None:
-    """Read ``DROP TABLE [IF EXISTS] delta.`/path` ``; None for a table that has a name."""
+_CATALOG_PARTS = 3
+
+
+def read_drop(cursor: Cursor) -> DropPathStatement | DropNamedStatement | Rejected | None:
+    """Read ``DROP TABLE [IF EXISTS]``; None for a name without a catalog."""
     if not cursor.accept("DROP", "TABLE"):
         return None
     if_exists = cursor.accept("IF", "EXISTS")
     table = read_table(cursor)
-    if not isinstance(table, TableName) or table.path is None:
+    if not isinstance(table, TableName):
         return None
     cursor.accept("PURGE")
-    statement = DropPathStatement(table=table, path=table.path, if_exists=if_exists)
-    return read_or_reject(cursor, lambda _: statement, table=table)
+    if table.path is not None:
+        statement = DropPathStatement(table=table, path=table.path, if_exists=if_exists)
+        return read_or_reject(cursor, lambda _: statement, table=table)
+    if len(table.parts) < _CATALOG_PARTS:
+        return None
+    named = DropNamedStatement(table=table, if_exists=if_exists)
+    return read_or_reject(cursor, lambda _: named, table=table)
 
 
 _OTHER_THINGS = keywords("DATABASE SCHEMA NAMESPACE CATALOG FUNCTION QUERY VARIABLE PROCEDURE")

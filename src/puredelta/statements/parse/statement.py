@@ -344,6 +344,14 @@ class DropPathStatement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DropNamedStatement:
+    """``DROP TABLE [IF EXISTS] catalog.schema.table``."""
+
+    table: TableName
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ShowProperties:
     """``SHOW TBLPROPERTIES table [(key)]``."""
 
@@ -458,6 +466,7 @@ Statement: TypeAlias = (
     | LikeStatement
     | AlterStatement
     | TruncateStatement
+    | DropNamedStatement
     | DropPathStatement
     | ShowStatement
     | ViewStatement

@@ -1,0 +1,140 @@
+"""Names of tables to be made: in the session catalog, or in a Unity catalog of the session."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from puredelta.catalogs.catalog import (
+    LoadedTable,
+    TableCreation,
+    TableIdentifier,
+    TableKind,
+    address_of,
+)
+from puredelta.catalogs.failures import CatalogRequestError, Refusal
+from puredelta.errors import CatalogError, ErrorCode, TableNotFoundError
+from puredelta.log.managed.managed_store import NewManagedTable
+from puredelta.log.managed.table_update import table_update
+from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.catalog.catalog_entries import EntryName, entry_name, is_taken
+from puredelta.spark.jvm.catalog import SESSION_CATALOG
+from puredelta.spark.session.catalogs import (
+    find_identifier,
+    find_loaded,
+    open_external_log,
+    open_new_log,
+    session_catalog,
+)
+from puredelta.spark.session.storage import as_spark_means, open_log, session_storage
+
+
+def creation_name(spark: SparkSession, parts: tuple[str, ...]) -> EntryName | None:
+    """Return where a table of a name is made; None for a catalog that this library cannot reach.
+
+    Raises:
+        UnsupportedError: see `puredelta.spark.catalog.catalog_entries.entry_name`.
+    """
+    identifier = find_identifier(spark, parts)
+    if identifier is None:
+        return entry_name(spark, parts)
+    catalog, schema, table = identifier.parts
+    return EntryName(database=schema, name=table, catalog=catalog)
+
+
+def is_in_session_catalog(name: EntryName) -> bool:
+    """Return whether a name belongs to the session catalog."""
+    return name.catalog == SESSION_CATALOG
+
+
+def is_name_taken(spark: SparkSession, name: EntryName) -> bool:
+    """Return whether there is a table or a view of the name, in whatever catalog."""
+    if is_in_session_catalog(name):
+        return is_taken(spark, name)
+    try:
+        return find_loaded(spark, identifier_of(name)) is not None
+    except CatalogRequestError as failure:
+        if failure.refusal is Refusal.OTHER_FORMAT:
+            return True
+        raise
+
+
+def identifier_of(name: EntryName) -> TableIdentifier:
+    """Return the name of a table of another catalog."""
+    return TableIdentifier(name.catalog, name.database, name.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogPlace:
+    """The log of a table of a catalog, opened or to be created."""
+
+    log: TableLog
+    new: NewManagedTable | None = None
+    known: LoadedTable | None = None
+
+
+def existing_place(spark: SparkSession, name: TableIdentifier) -> CatalogPlace | None:
+    """Return the place of a table that the catalog has, None if there is none."""
+    known = find_loaded(spark, name)
+    if known is None:
+        return None
+    return CatalogPlace(log=open_log(spark, address_of(name)), known=known)
+
+
+def managed_place(spark: SparkSession, name: TableIdentifier) -> CatalogPlace:
+    """Return the place that the catalog chooses for a new table.
+
+    Raises:
+        TableNotFoundError: there is no such schema (SCHEMA_NOT_FOUND).
+    """
+    configured = session_catalog(spark, name.catalog)
+    assert configured is not None  # noqa: S101 - `creation_name` has found it
+    try:
+        staged = configured.catalog.stage(name)
+    except CatalogRequestError as failure:
+        if failure.refusal is not Refusal.NOT_FOUND:
+            raise
+        raise TableNotFoundError(
+            f"The schema `{name.catalog}`.`{name.schema}` cannot be found. Verify its spelling, or "
+            "create it in the catalog.",
+            code=ErrorCode.SCHEMA_NOT_FOUND,
+            schema=name.schema,
+        ) from failure
+    new = NewManagedTable(name=name, staged=staged)
+    return CatalogPlace(log=open_new_log(spark, new, session_storage(spark)), new=new)
+
+
+def external_place(spark: SparkSession, name: TableIdentifier, location: str) -> CatalogPlace:
+    """Return the place of a new table whose location the user states."""
+    text = as_spark_means(spark, location)
+    return CatalogPlace(log=open_external_log(spark, name, text, session_storage(spark)))
+
+
+def register_external(spark: SparkSession, name: TableIdentifier, log: TableLog) -> None:
+    """Make a table known to the catalog that is at a location of its own.
+
+    Raises:
+        CatalogError: the catalog refuses; the table exists.
+    """
+    configured = session_catalog(spark, name.catalog)
+    assert configured is not None  # noqa: S101 - `creation_name` has found it
+    snapshot = log.snapshot()
+    creation = TableCreation(
+        name=name,
+        kind=TableKind.EXTERNAL,
+        location=log.root_uri,
+        definition=table_update(None, snapshot.config, tuple(snapshot.domain_metadata.values())),
+        timestamp_ms=snapshot.timestamp_ms,
+    )
+    try:
+        configured.catalog.create(creation)
+    except CatalogRequestError as refused:
+        raise CatalogError(
+            f"The table is written, {log.root_uri}, but the catalog has no entry {name} for it: "
+            f"{refused.message} Do not write its rows again: give it the name with CREATE TABLE "
+            f"{name} USING delta LOCATION '{log.root_uri}' when the catalog allows it.",
+            code=ErrorCode.CATALOG_ENTRY_NOT_UPDATED,
+            name=str(name),
+            path=log.root_uri,
+        ) from refused

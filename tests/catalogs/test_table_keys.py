@@ -1,0 +1,114 @@
+"""Storage keys over time, and the CLI on tables of a catalog."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from puredelta.catalogs.catalog import KeyUse, VendedKeys
+from puredelta.catalogs.table_keys import TableKeys
+from puredelta.cli.run import run_command_line
+from puredelta.store.registry import Storage
+from tests.catalogs.managed import Orders, unity
+from tests.servers.unity import unity_server
+
+SECRET = "very-secret"
+
+
+def test_keys_are_asked_for_when_needed_and_again_when_old() -> None:
+    now, asked = [0], list[KeyUse]()
+
+    def ask(use: KeyUse) -> Sequence[VendedKeys]:
+        asked.append(use)
+        options = {"token": f"{use.value}-{len(asked)}"}
+        return [VendedKeys(prefix="s3://b/t", options=options, expires_ms=now[0] + 2_000)]
+
+    keys = TableKeys(ask, clock=lambda: now[0])
+    assert not asked
+    assert keys.options("s3a://b/t/x") == {"token": "READ-1"}
+    assert keys.options("s3://b/t") == {"token": "READ-1"}
+    now[0] = 2_000
+    assert keys.options("s3://b/t") == {"token": "READ-2"}, "it has expired"
+    keys.allow_writes()
+    assert keys.options("s3://b/t") == {"token": "READ_WRITE-3"}
+    keys.allow_writes()
+    assert keys.options("s3://b/t") == {"token": "READ_WRITE-3"}
+    assert keys.options("s3://other/t") == {}
+    assert "READ_WRITE-3" not in repr(keys)
+
+
+def test_keys_without_an_expiry_are_renewed_after_a_refusal() -> None:
+    now, asked = [0], list[KeyUse]()
+
+    def ask(use: KeyUse) -> Sequence[VendedKeys]:
+        asked.append(use)
+        return [VendedKeys(prefix="s3://b/t", options={"token": "x"}, expires_ms=None)]
+
+    keys = TableKeys(ask, clock=lambda: now[0])
+    keys.options("s3://b/t")
+    now[0] = 6_000
+    keys.options("s3://b/t")
+    assert len(asked) == 2
+
+
+def test_the_longest_prefix_wins() -> None:
+    rows = [
+        VendedKeys(prefix=prefix, options={"token": prefix}, expires_ms=None)
+        for prefix in ("s3://b/t", "s3://b", "s3://b/t/part", "s3://b/table")
+    ]
+    keys = TableKeys(lambda _: rows)
+    for location, prefix in (
+        ("s3://b/t/part/x", "s3://b/t/part"),
+        ("s3://b/t/partly", "s3://b/t"),
+        ("s3://b/tab", "s3://b"),
+    ):
+        assert keys.options(location) == {"token": prefix}
+
+
+def test_keys_go_to_their_bucket_alone() -> None:
+    keys = TableKeys(
+        lambda _: [
+            VendedKeys(
+                prefix="s3://b/t",
+                options={"access_key_id": "id", "secret_access_key": SECRET},
+                expires_ms=None,
+            )
+        ]
+    )
+    storage = Storage(options={"region": "us-east-1"}, keys_of=keys.options)
+    inside, elsewhere = storage.open("s3://b/t"), storage.open("s3://other/t")
+    assert inside.access.config["secret_access_key"] == SECRET  # type: ignore[attr-defined]
+    assert "secret_access_key" not in elsewhere.access.config  # type: ignore[attr-defined]
+    bucket = inside.at("s3://b/")
+    assert bucket.access.config["secret_access_key"] == SECRET  # type: ignore[attr-defined]
+    other = inside.at("s3://other/x")
+    assert "secret_access_key" not in other.access.config  # type: ignore[attr-defined]
+    assert SECRET not in repr(storage) + repr(keys) + repr(inside.access)  # type: ignore[attr-defined]
+
+
+def test_the_command_line_takes_a_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with unity_server(f"file:{tmp_path}", tokens={SECRET}) as server:
+        orders = Orders.create(unity(server, SECRET))
+        orders.append("a")
+        conf = [
+            "--conf",
+            f"spark.puredelta.catalog.main.uri={server.url}",
+            "--conf",
+            f"spark.puredelta.catalog.main.token_file={tmp_path / 'token'}",
+        ]
+        (tmp_path / "token").write_text(SECRET)
+        assert run_command_line(["history", "main.sales.orders", "--json", *conf]) == 0
+        printed = json.loads(capsys.readouterr().out)
+        assert [row["version"] for row in printed] == [1, 0]
+        assert run_command_line(["detail", "main.sales.orders", *conf]) == 0
+        assert "catalogManaged" in capsys.readouterr().out
+        assert run_command_line(["history", "main.sales.missing", *conf]) != 0
+        failed = capsys.readouterr()
+        assert "Verify the spelling" in failed.err
+        (tmp_path / "token").write_text("wrong-token")
+        assert run_command_line(["history", "main.sales.orders", *conf]) != 0
+        failed = capsys.readouterr()
+        assert "wrong-token" not in failed.err + failed.out
