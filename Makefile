@@ -59,12 +59,14 @@ differential: reference-env ## Random statements through delta-spark and puredel
 
 simulate: dev-env ## Interleave writers by seeds, with faults; no row may be lost (PUREDELTA_SEEDS=0:1000, ARGS=...)
 	@$(DEV)/bin/python -m simulation $(ARGS)
+	@$(DEV)/bin/python -m simulation.catalogs
 
 simulate-processes: dev-env reference-env ## Race real processes of puredelta, delta-rs and delta-spark (PUREDELTA_SEEDS=0:100)
 	@PUREDELTA_REFERENCE_PYTHON=$(REFERENCE)/bin/python $(JAVA) $(DEV)/bin/python -m simulation.rivals $(ARGS)
 
 simulate-mutants: dev-env ## Remove five safeties in turn: the simulation must detect each
 	@$(DEV)/bin/python -m simulation --mutants $(ARGS)
+	@$(DEV)/bin/python -m simulation.catalogs --mutants
 
 record: reference-env ## Record delta-spark's outcomes of new statements in tests/corpus
 	@$(JAVA) $(REFERENCE)/bin/python -m tests.reference.record --new

@@ -11,7 +11,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 import puredelta
-from puredelta.commands.create import registered
+from puredelta.commands.create import as_select
 from puredelta.commands.create.as_select import create_table_as
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
 from puredelta.log.replay.table_log import TableLog
@@ -183,7 +183,7 @@ def test_an_interrupt_after_the_commit_keeps_a_managed_table(
         create_table_as(*args, **kwargs)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(registered, "create_table_as", interrupted)
+    monkeypatch.setattr(as_select, "create_table_as", interrupted)
     with pytest.raises(KeyboardInterrupt):
         database.sql("CREATE TABLE kept USING delta AS SELECT 1 AS id")
     monkeypatch.undo()

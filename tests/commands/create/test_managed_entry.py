@@ -11,11 +11,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import puredelta
-from puredelta.commands.create import create_table, registered
+from puredelta.commands.create import as_select, create_table, registered
+from puredelta.commands.create.as_select import NewTable
 from puredelta.commands.create.clone import CloneRequest, clone_registered
 from puredelta.commands.create.create_table import CreateMode
 from puredelta.commands.create.definition import TableDefinition
-from puredelta.commands.create.registered import NewTable, create_registered
+from puredelta.commands.create.registered import create_registered
 from puredelta.errors import CommitUnknownError, DeltaError, ErrorCode
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.schema.types import LONG, StructField, StructType
@@ -175,7 +176,7 @@ def test_who_is_interrupted_leaves_an_entry_only_where_a_table_is(
             rival()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(registered, "create_table", interrupted)
+    monkeypatch.setattr(as_select, "create_table", interrupted)
     table = NewTable(name=NAME, location=None, definition=TableDefinition(columns=COLUMNS))
     with pytest.raises(KeyboardInterrupt):
         create_registered(spark, table)
@@ -191,7 +192,7 @@ def test_an_unknown_outcome_keeps_the_entry(
     def unknown(*_: object, **__: object) -> None:
         raise CommitUnknownError("no answer", code=ErrorCode.COMMIT_STATE_UNKNOWN)
 
-    monkeypatch.setattr(registered, "create_table", unknown)
+    monkeypatch.setattr(as_select, "create_table", unknown)
     table = NewTable(name=NAME, location=None, definition=TableDefinition(columns=COLUMNS))
     with pytest.raises(CommitUnknownError):
         create_registered(spark, table)

@@ -30,6 +30,7 @@ from puredelta.statements.parse.statement import (
     DescribeHistory,
     DescribeTable,
     DropFeature,
+    DropNamedStatement,
     DropPathStatement,
     ExplainStatement,
     GenerateStatement,
@@ -89,6 +90,9 @@ ONE_OF_EACH: dict[str, Statement] = {
     ),
     "TRUNCATE TABLE t": TruncateStatement(table=T),
     "DROP TABLE delta.`/table`": DropPathStatement(table=PATH, path="/table"),
+    "DROP TABLE IF EXISTS main.sales.orders": DropNamedStatement(
+        table=TableName(("main", "sales", "orders")), if_exists=True
+    ),
     "SHOW TBLPROPERTIES t": ShowProperties(table=T),
     "SHOW COLUMNS IN t": ShowColumns(table=T),
     "SHOW CREATE TABLE t": ShowCreate(table=T),

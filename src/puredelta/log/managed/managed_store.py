@@ -73,11 +73,14 @@ class ManagedStore:
         table: LoadedTable | NewManagedTable,
         *,
         sleep: Callable[[float], None] = time.sleep,
+        seen: dict[str, int] | None = None,
     ) -> None:
         """``files`` is the storage itself, with the keys of the catalog.
 
-        The log of a new table is empty until `accept` has its table.
+        The log of a new table is empty until `accept` has its table. ``seen`` are the newest
+        versions that the process has seen, by the ids of tables.
         """
+        self._seen = _newest_seen if seen is None else seen
         self.files, self.catalog, self._sleep = files, catalog, sleep
         self._lock = threading.Lock()
         self._ratified: dict[int, RatifiedCommit] = {}
@@ -112,7 +115,7 @@ class ManagedStore:
             CatalogRequestError: it does not answer, or the name has another table by now.
             CorruptTableError: it has lost commits (DELTA_CATALOG_IS_BEHIND).
         """
-        floor = _newest_seen.get(self.table.table_id, -1)
+        floor = self._seen.get(self.table.table_id, -1)
         table = self.catalog.load(self.table.name)
         for wait_s in _ASKED_AGAIN_S:
             if (table.latest_version or 0) >= floor:
@@ -156,8 +159,7 @@ class ManagedStore:
             self._published = max(self._published, oldest - 1)
             self._table = table
         with _seen_lock:
-            seen = _newest_seen.get(table.table_id, -1)
-            _newest_seen[table.table_id] = max(seen, latest)
+            self._seen[table.table_id] = max(self._seen.get(table.table_id, -1), latest)
 
     @property
     def root_uri(self) -> str:

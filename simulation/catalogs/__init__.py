@@ -1,0 +1,1 @@
+"""Writers of one catalog-managed table beside a faulty catalog, by seeds."""
