@@ -309,7 +309,8 @@ class UnityServer:
                 409, "AlreadyExistsException", f"Table already exists: {body['name']}"
             )
         table_id = str(uuid.uuid4())
-        location = f"{self.root.rstrip('/')}/__unitystorage/tables/{table_id}"
+        root = self.root.replace("file:/", "file:///", 1)  # as the real server spells it
+        location = f"{root.rstrip('/')}/__unitystorage/tables/{table_id}"
         self.stages[table_id] = location
         return {
             "table-id": table_id,

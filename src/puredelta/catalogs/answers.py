@@ -163,11 +163,11 @@ def staged_table(answer: object, name: TableIdentifier, *, allow_local: bool) ->
     """Return the place and the demands of a new table."""
     source = str(name)
     whole = mapping(answer, "the answer", source)
+    stated = member(whole, "location", str, source)
     return StagedTable(
         table_id=member(whole, "table-id", str, source),
-        location=location_from(
-            member(whole, "location", str, source), source, allow_local=allow_local
-        ),
+        location=location_from(stated, source, allow_local=allow_local),
+        stated_location=stated,
         required_features=_features(whole.get("required-protocol"), source),
         suggested_features=_features(whole.get("suggested-protocol"), source),
         required_properties=texts(whole.get("required-properties"), "properties", source),

@@ -152,6 +152,8 @@ class StagedTable:
 
     table_id: str
     location: str
+    stated_location: str
+    """The location as the catalog spells it: it wants to have it back so."""
     required_features: tuple[str, ...]
     suggested_features: tuple[str, ...]
     required_properties: Mapping[str, str]

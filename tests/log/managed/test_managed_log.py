@@ -63,7 +63,7 @@ def hold_reports(server: UnityServer, *, times: int = 1_000) -> None:
 
 def test_a_table_is_created_where_the_catalog_says(orders: Orders, server: UnityServer) -> None:
     table = server.tables["main", "sales", "orders"]
-    assert f"file:{orders.folder}" == table.location
+    assert f"file://{orders.folder}" == table.location
     assert orders.published() == [f"{0:020d}.json"]
     assert orders.staged() == []
     assert table.properties["delta.feature.catalogManaged"] == "supported"

@@ -19,6 +19,7 @@ from puredelta.errors import (
     UnsupportedError,
 )
 from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.paths import encode_uri
 from puredelta.tables import DeltaTable
 from tests.servers.unity import Table, UnityServer, unity_server
 
@@ -60,7 +61,7 @@ def table_of(server: UnityServer, name: str = "orders") -> Table:
 
 
 def folder_of(server: UnityServer, name: str = "orders") -> Path:
-    return Path(table_of(server, name).location.removeprefix("file:"))
+    return Path(table_of(server, name).location.removeprefix("file://"))
 
 
 def test_a_managed_table_from_creation_to_drop(main: SparkSession, server: UnityServer) -> None:
@@ -249,10 +250,10 @@ def test_a_managed_table_by_its_path_is_refused(main: SparkSession, server: Unit
 
 
 def test_external_tables(main: SparkSession, server: UnityServer, tmp_path: Path) -> None:
-    place = tmp_path / "external"
+    place = tmp_path / "external %41 ä"
     main.sql(f"CREATE TABLE main.sales.orders (id BIGINT) USING delta LOCATION '{place}'")
     table = table_of(server)
-    assert (table.kind, table.location) == ("EXTERNAL", f"file:{place}")
+    assert (table.kind, table.location) == ("EXTERNAL", encode_uri(f"file:{place}"))
     main.sql("INSERT INTO main.sales.orders VALUES (1), (2)")
     main.sql("OPTIMIZE main.sales.orders")
     assert rows(main.read.format("delta").load(str(place))) == [(1,), (2,)]

@@ -284,7 +284,7 @@ def create_managed(
     creation = TableCreation(
         name=new.name,
         kind=TableKind.MANAGED,
-        location=new.staged.location,
+        location=new.staged.stated_location,
         definition=commit.update,
         timestamp_ms=commit.timestamp_ms,
     )

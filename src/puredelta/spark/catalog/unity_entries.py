@@ -18,6 +18,7 @@ from puredelta.errors import CatalogError, ErrorCode, TableNotFoundError
 from puredelta.log.managed.managed_store import NewManagedTable
 from puredelta.log.managed.table_update import table_update
 from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.paths import encode_uri
 from puredelta.spark.catalog.catalog_entries import EntryName, entry_name, is_taken
 from puredelta.spark.jvm.catalog import SESSION_CATALOG
 from puredelta.spark.session.catalogs import (
@@ -123,7 +124,7 @@ def register_external(spark: SparkSession, name: TableIdentifier, log: TableLog)
     creation = TableCreation(
         name=name,
         kind=TableKind.EXTERNAL,
-        location=log.root_uri,
+        location=encode_uri(log.root_uri),
         definition=table_update(None, snapshot.config, tuple(snapshot.domain_metadata.values())),
         timestamp_ms=snapshot.timestamp_ms,
     )
