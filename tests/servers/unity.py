@@ -120,6 +120,8 @@ class UnityServer:
     faults: list[Fault] = field(default_factory=list)
     requests: list[tuple[str, str, Any]] = field(default_factory=list)
     """What was asked: method, path, body."""
+    targets: list[str] = field(default_factory=list)
+    """Paths with their queries."""
     headers: list[dict[str, str]] = field(default_factory=list)
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
@@ -148,6 +150,7 @@ class UnityServer:
         query = dict(urllib.parse.parse_qsl(url.query))
         with self._lock:
             self.requests.append((method, path, body))
+            self.targets.append(target)
             self.headers.append(headers)
             fault = self._fault(method, path)
             if fault is not None and fault.kind == "lost request":
