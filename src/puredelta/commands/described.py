@@ -131,7 +131,7 @@ def _details(table: DescribedTable) -> Iterator[Row]:
     database, name = ("delta", table.location) if known is None else (known.database, known.name)
     is_managed = known is None or known.is_managed  # a path counts as managed, as in Spark
     lines = {
-        "Catalog": SESSION_CATALOG,
+        "Catalog": SESSION_CATALOG if known is None else known.catalog,
         "Namespace": database,
         "Database": database,
         "Table": name,

@@ -268,6 +268,31 @@ def test_external_tables(main: SparkSession, server: UnityServer, tmp_path: Path
         main.sql(f"CREATE TABLE main.sales.third USING delta LOCATION '{place}'")
 
 
+def test_listings(main: SparkSession, server: UnityServer) -> None:
+    server.schemas["main", "other"] = None
+    for name in ("orders", "parts", "other"):
+        main.sql(f"CREATE TABLE main.sales.{name} (id INT)")
+    listed = main.sql("SHOW TABLES IN main.sales LIKE 'o*|nothing'")
+    assert listed.columns == ["namespace", "tableName", "isTemporary"]
+    assert rows(listed) == [("sales", "orders", False), ("sales", "other", False)]
+    assert rows(main.sql("SHOW SCHEMAS IN main")) == [("other",), ("sales",)]
+    assert main.sql("SHOW TABLES").columns[0] == "namespace"
+    extended = {
+        row["col_name"]: row["data_type"]
+        for row in main.sql("DESCRIBE EXTENDED main.sales.orders").collect()
+    }
+    assert [extended[key] for key in ("Catalog", "Database", "Table", "Type")] == [
+        "main",
+        "sales",
+        "orders",
+        "MANAGED",
+    ]
+    assert extended["Location"].endswith(table_of(server).id)
+    shown = main.sql("SHOW TBLPROPERTIES main.sales.orders ('nothing')").first()
+    assert shown is not None
+    assert "main.sales.orders" in shown["value"]
+
+
 def test_unknown_names_are_errors_of_the_catalog(main: SparkSession, server: UnityServer) -> None:
     for call in (
         lambda: main.sql("SELECT * FROM main.sales.missing"),

@@ -44,6 +44,8 @@ from puredelta.statements.parse.statement import (
     ShowCreate,
     ShowPartitions,
     ShowProperties,
+    ShowSchemas,
+    ShowTables,
     SourceTable,
     SparkParsedStatement,
     Statement,
@@ -97,6 +99,8 @@ ONE_OF_EACH: dict[str, Statement] = {
     "SHOW COLUMNS IN t": ShowColumns(table=T),
     "SHOW CREATE TABLE t": ShowCreate(table=T),
     "SHOW PARTITIONS t": ShowPartitions(table=T),
+    "SHOW TABLES IN main.sales LIKE 'o*'": ShowTables(catalog="main", schema="sales", pattern="o*"),
+    "SHOW DATABASES FROM main": ShowSchemas(catalog="main"),
     "DESCRIBE t": DescribeTable(table=T),
     "CREATE VIEW v AS SELECT 1": ViewStatement(lifetime=ViewLifetime.PERMANENT),
     "INSERT INTO t VALUES (1)": SparkParsedStatement(

@@ -20,7 +20,7 @@ from puredelta.log.managed.table_update import table_update
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.paths import encode_uri
 from puredelta.spark.catalog.catalog_entries import EntryName, entry_name, is_taken
-from puredelta.spark.jvm.catalog import SESSION_CATALOG
+from puredelta.spark.jvm.catalog import SESSION_CATALOG, CatalogTable
 from puredelta.spark.session.catalogs import (
     find_identifier,
     find_loaded,
@@ -64,6 +64,17 @@ def is_name_taken(spark: SparkSession, name: EntryName) -> bool:
 def identifier_of(name: EntryName) -> TableIdentifier:
     """Return the name of a table of another catalog."""
     return TableIdentifier(name.catalog, name.database, name.name)
+
+
+def shown_table(table: LoadedTable) -> CatalogTable:
+    """Return a table of another catalog as statements show it."""
+    return CatalogTable(
+        catalog=table.name.catalog,
+        database=table.name.schema,
+        name=table.name.table,
+        location=table.location,
+        is_managed=table.kind is TableKind.MANAGED,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

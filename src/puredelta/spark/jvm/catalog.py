@@ -36,7 +36,7 @@ SESSION_CATALOG = "spark_catalog"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogTable:
-    """A table of the session catalog."""
+    """A table of the session catalog, or of another one of this library."""
 
     database: str
     name: str
@@ -45,11 +45,12 @@ class CatalogTable:
     is_managed: bool = False
     """Whether the catalog owns the directory."""
     owner: str = ""
+    catalog: str = SESSION_CATALOG
 
     @property
     def full_name(self) -> str:
         """The name with its catalog and database, as the history has it."""
-        return f"{SESSION_CATALOG}.{self.database}.{self.name}"
+        return f"{self.catalog}.{self.database}.{self.name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

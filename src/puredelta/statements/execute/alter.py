@@ -43,8 +43,10 @@ from puredelta.spark.catalog.catalog_entries import (
     follow_columns,
     stated_location,
 )
+from puredelta.spark.catalog.unity_entries import shown_table
+from puredelta.spark.jvm.catalog import CatalogTable
 from puredelta.spark.resolve.sql_text import require_parsable
-from puredelta.spark.session.catalogs import find_identifier
+from puredelta.spark.session.catalogs import find_identifier, require_loaded
 from puredelta.spark.session.session import no_rows
 from puredelta.spark.session.storage import open_log
 from puredelta.spark.session.types import to_spark
@@ -211,8 +213,13 @@ def show(spark: SparkSession, statement: ShowStatement) -> DataFrame | None:
     location = find_location(spark, name)
     if location is None:
         return None
-    known = None if name.path is not None else find_table(spark, name.parts)
+    identifier = None if name.path is not None else find_identifier(spark, name.parts)
     snapshot = require_table(spark, location, name).snapshot()
+    if identifier is not None:
+        known: CatalogTable | None = shown_table(require_loaded(spark, identifier))
+        location = snapshot.root_uri
+    else:
+        known = None if name.path is not None else find_table(spark, name.parts)
     described = DescribedTable(snapshot=snapshot, location=location, known=known)
     return _rows(spark, statement, described)
 

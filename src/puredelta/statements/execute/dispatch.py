@@ -30,10 +30,10 @@ from puredelta.statements.execute.alter import alter, describe_detail, show
 from puredelta.statements.execute.explained import explain, refusal
 from puredelta.statements.execute.maintenance import (
     convert,
-    drop_named,
-    drop_path,
+    drop,
     generate_manifest,
     restore,
+    show_catalog,
     truncate,
     vacuum_table,
 )
@@ -84,6 +84,8 @@ from puredelta.statements.parse.statement import (
     ShowCreate,
     ShowPartitions,
     ShowProperties,
+    ShowSchemas,
+    ShowTables,
     SparkParsedStatement,
     TruncateStatement,
     UpdateStatement,
@@ -140,12 +142,12 @@ def execute(  # noqa: C901, PLR0911, PLR0912 - one case for each statement
             return alter(spark, statement, text=text)
         case TruncateStatement():
             return truncate(spark, statement)
-        case DropPathStatement():
-            return drop_path(spark, statement)
-        case DropNamedStatement():
-            return drop_named(spark, statement)
+        case DropPathStatement() | DropNamedStatement():
+            return drop(spark, statement)
         case ShowProperties() | ShowColumns() | ShowPartitions() | ShowCreate() | DescribeTable():
             return show(spark, statement)
+        case ShowTables() | ShowSchemas():
+            return show_catalog(spark, statement)
         case ViewStatement():
             return create_view(spark, statement, text=text)
         case SparkParsedStatement():
@@ -220,6 +222,8 @@ def _is_ours(spark: SparkSession, text: str) -> bool:
             return False  # Spark answers; rows returned here would be lost
         case ViewStatement():
             return may_need_names(text)
+        case ShowTables() | ShowSchemas():
+            return False
         case DropNamedStatement(table=named):
             return find_identifier(spark, named.parts) is not None
         case SparkParsedStatement() as statement if not statement.defines:

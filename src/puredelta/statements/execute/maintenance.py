@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -12,7 +13,11 @@ from puredelta.commands.generate import generate
 from puredelta.commands.restore import prepare_restore
 from puredelta.commands.truncate import truncate_table
 from puredelta.commands.vacuum import EVERYTHING, Inventory, Removed, VacuumScope, vacuum
-from puredelta.spark.session.catalogs import drop_catalog_table, find_identifier
+from puredelta.spark.session.catalogs import (
+    drop_catalog_table,
+    find_identifier,
+    session_catalog,
+)
 from puredelta.spark.session.names import quote_name
 from puredelta.spark.session.session import no_rows
 from puredelta.spark.session.storage import open_log
@@ -31,6 +36,8 @@ from puredelta.statements.parse.statement import (
     DropPathStatement,
     GenerateStatement,
     RestoreStatement,
+    ShowSchemas,
+    ShowTables,
     TruncateStatement,
     VacuumStatement,
 )
@@ -109,7 +116,16 @@ def truncate(spark: SparkSession, statement: TruncateStatement) -> DataFrame | N
     return no_rows(spark)
 
 
-def drop_path(spark: SparkSession, statement: DropPathStatement) -> DataFrame:
+def drop(
+    spark: SparkSession, statement: DropPathStatement | DropNamedStatement
+) -> DataFrame | None:
+    """Execute DROP TABLE of a path or of a name with a catalog; None for a name of Spark's."""
+    if isinstance(statement, DropNamedStatement):
+        return _drop_named(spark, statement)
+    return _drop_path(spark, statement)
+
+
+def _drop_path(spark: SparkSession, statement: DropPathStatement) -> DataFrame:
     """Drop nothing, as delta-spark: a table without a name in the catalog has no entry."""
     if open_log(spark, statement.path).exists():
         logger.warning(
@@ -120,7 +136,7 @@ def drop_path(spark: SparkSession, statement: DropPathStatement) -> DataFrame:
     return no_rows(spark)
 
 
-def drop_named(spark: SparkSession, statement: DropNamedStatement) -> DataFrame | None:
+def _drop_named(spark: SparkSession, statement: DropNamedStatement) -> DataFrame | None:
     """Drop a table of a catalog of this library; None for any other catalog.
 
     The catalog removes the files of a managed table; those of an external one stay.
@@ -133,3 +149,26 @@ def drop_named(spark: SparkSession, statement: DropNamedStatement) -> DataFrame 
         return None
     drop_catalog_table(spark, identifier, if_exists=statement.if_exists)
     return no_rows(spark)
+
+
+def show_catalog(spark: SparkSession, statement: ShowTables | ShowSchemas) -> DataFrame | None:
+    """List a catalog of this library; None for any other catalog.
+
+    Raises:
+        TableNotFoundError: there is no such schema.
+    """
+    found = session_catalog(spark, statement.catalog)
+    if found is None:
+        return None
+    if isinstance(statement, ShowSchemas):
+        names = [(name,) for name in found.catalog.schemas() if _is_like(name, statement.pattern)]
+        return spark.createDataFrame(names, "namespace STRING")
+    tables = (row.name.table for row in found.catalog.tables(statement.schema))
+    rows = [(statement.schema, t, False) for t in tables if _is_like(t, statement.pattern)]
+    return spark.createDataFrame(rows, "namespace STRING, tableName STRING, isTemporary BOOLEAN")
+
+
+def _is_like(name: str, pattern: str) -> bool:
+    """Return whether a name matches a pattern of SHOW: ``*`` is any text, ``|`` separates."""
+    parts = (re.escape(part).replace(r"\*", ".*") for part in pattern.split("|"))
+    return any(re.fullmatch(part.strip(), name, re.IGNORECASE) for part in parts)

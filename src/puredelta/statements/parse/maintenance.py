@@ -23,7 +23,9 @@ from puredelta.statements.parse.statement import (
     ShowCreate,
     ShowPartitions,
     ShowProperties,
+    ShowSchemas,
     ShowStatement,
+    ShowTables,
     TruncateStatement,
     VacuumStatement,
     read_or_reject,
@@ -31,6 +33,7 @@ from puredelta.statements.parse.statement import (
 from puredelta.statements.text.column_text import read_property_keys
 from puredelta.statements.text.cursor import Cursor
 from puredelta.statements.text.expression_text import read_expression
+from puredelta.statements.text.literals import accept_text
 from puredelta.statements.text.table_name import (
     TableName,
     TableReference,
@@ -207,13 +210,36 @@ _OTHER_THINGS = keywords("DATABASE SCHEMA NAMESPACE CATALOG FUNCTION QUERY VARIA
 """Other objects of DESCRIBE."""
 
 
-def read_show(cursor: Cursor) -> ShowStatement | None:
-    """Read a SHOW of one table; None for any other."""
+_LISTINGS = keywords("TABLES SCHEMAS DATABASES NAMESPACES")
+
+
+def read_show(cursor: Cursor) -> ShowStatement | ShowTables | ShowSchemas | None:
+    """Read a SHOW of one table, or of a named catalog; None for any other."""
     cursor.expect("SHOW")
-    statement = _show(cursor)
+    is_listing = cursor.word in _LISTINGS
+    statement = _show_catalog(cursor) if is_listing else _show(cursor)
     if statement is not None:
         cursor.expect_end()
     return statement
+
+
+def _show_catalog(cursor: Cursor) -> ShowTables | ShowSchemas | None:
+    """Read a listing of a named catalog; None without its name."""
+    if cursor.accept("TABLES"):
+        parts = cursor.name() if _accept_in(cursor) else ()
+        if len(parts) != _CATALOG_PARTS - 1:
+            return None
+        catalog, schema = parts
+        return ShowTables(catalog=catalog, schema=schema, pattern=_pattern(cursor))
+    if not any(map(cursor.accept, ("SCHEMAS", "DATABASES", "NAMESPACES"))):
+        return None
+    parts = cursor.name() if _accept_in(cursor) else ()
+    return ShowSchemas(catalog=parts[0], pattern=_pattern(cursor)) if len(parts) == 1 else None
+
+
+def _pattern(cursor: Cursor) -> str:
+    cursor.accept("LIKE")
+    return accept_text(cursor) or "*"
 
 
 def _show(cursor: Cursor) -> ShowStatement | None:

@@ -390,6 +390,23 @@ class DescribeTable:
     column: FieldPath | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowTables:
+    """``SHOW TABLES IN catalog.schema [LIKE pattern]``."""
+
+    catalog: str
+    schema: str
+    pattern: str = "*"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowSchemas:
+    """``SHOW SCHEMAS IN catalog [LIKE pattern]``; also DATABASES and NAMESPACES."""
+
+    catalog: str
+    pattern: str = "*"
+
+
 ShowStatement: TypeAlias = (
     ShowProperties | ShowColumns | ShowCreate | ShowPartitions | DescribeTable
 )
@@ -468,7 +485,9 @@ Statement: TypeAlias = (
     | TruncateStatement
     | DropNamedStatement
     | DropPathStatement
+    | ShowSchemas
     | ShowStatement
+    | ShowTables
     | ViewStatement
     | SparkParsedStatement
     | Rejected
