@@ -165,6 +165,18 @@ def test_a_page_of_another_server_is_no_answer(server: UnityServer) -> None:
         unity(server).load(ORDERS)
 
 
+def test_a_server_without_the_api_is_named(server: UnityServer) -> None:
+    with pytest.raises(CatalogRequestError, match=r"version 0\.5") as failed:
+        UnityCatalog(
+            name="main", url=f"{server.url}/elsewhere", tokens=fixed_token(None), send=_send
+        ).load(ORDERS)
+    assert failed.value.refusal is Refusal.INVALID
+
+
+def _send(request: HttpRequest) -> Answer:
+    return HttpTransport().send(request)
+
+
 def test_a_server_that_hangs_has_a_time_limit() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/"

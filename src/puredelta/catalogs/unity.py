@@ -44,6 +44,11 @@ _PAGE = 100
 _READS_MAX = 4
 _WAIT_S = 0.2
 _UNAUTHENTICATED = 401
+_NOT_FOUND = 404
+_NO_API = (
+    "there is no such call. Check that the setting uri names a Unity Catalog server of version 0.5 "
+    "or newer, which has the Delta API /delta/v1"
+)
 _SHOWN = 500
 _LOCAL_PREFIX = "file:"
 
@@ -237,6 +242,8 @@ class UnityCatalog:
         kind = error.get("type") or error.get("error_code")
         said = " ".join(str(error.get("message") or answer.text).split())[:_SHOWN]
         refusal = refusal_of(answer.status, None if kind is None else str(kind))
+        if answer.status == _NOT_FOUND and kind is None:
+            refusal, said = Refusal.INVALID, _NO_API
         secrets = () if token is None else (token,)
         text = (
             f"Catalog {self.name} answered {method} {path} with status {answer.status}"

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import DataFrame, SparkSession
 from typing_extensions import assert_never
 
+from puredelta.catalogs.catalog import name_of_address
 from puredelta.commands.definition.dependent_rules import require_harmless
 from puredelta.commands.file_options import CommitSettings, require_no_arbiter
 from puredelta.errors import ConcurrentWriteException, DeltaError, InvalidRequestError, Message
@@ -31,6 +32,7 @@ from puredelta.log.replay.table_log import TableLog
 from puredelta.log.skipping.pruning import prune_files
 from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.values.predicates import Predicate
+from puredelta.spark.session.catalogs import find_loaded
 from puredelta.spark.session.delta_conf import REFUSED_BY_WRITES
 from puredelta.spark.session.session import SessionInfo
 from puredelta.spark.source.own_reads import Stale, bind_rows
@@ -95,7 +97,7 @@ class Command:
         bound = bind_rows(
             rows,
             self.existing,
-            is_table=self.log.is_at,
+            is_table=self._is_table,
             time_zone=self.session.time_zone,
             only_subqueries=only_subqueries,
         )
@@ -104,6 +106,14 @@ class Command:
         for predicate in bound.reads:
             self.transaction.read_files(predicate, _candidates(self.existing, predicate))
         return bound.rows
+
+    def _is_table(self, location: str) -> bool:
+        """Return whether rows read this table, under whatever name."""
+        if self.log.is_at(location):
+            return True
+        name = name_of_address(location)
+        other = None if name is None else find_loaded(self.spark, name)
+        return other is not None and self.log.is_at(other.location)
 
     def on(self, snapshot: Snapshot) -> Command:
         """Return the same call on another version, with an empty record of reads."""

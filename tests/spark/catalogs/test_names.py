@@ -268,6 +268,27 @@ def test_external_tables(main: SparkSession, server: UnityServer, tmp_path: Path
         main.sql(f"CREATE TABLE main.sales.third USING delta LOCATION '{place}'")
 
 
+def test_reads_of_the_table_itself_count_under_every_name(
+    main: SparkSession, server: UnityServer, tmp_path: Path
+) -> None:
+    place = str(tmp_path / "twice")
+    main.sql(f"CREATE TABLE main.sales.orders USING delta LOCATION '{place}' AS SELECT 1 AS id")
+    main.sql(f"CREATE TABLE main.sales.again USING delta LOCATION '{place}'")
+    for text in (
+        f"INSERT INTO delta.`{place}` SELECT id + 1 FROM main.sales.orders",
+        f"INSERT INTO main.sales.orders SELECT id + 10 FROM delta.`{place}`",
+        "INSERT INTO main.sales.orders SELECT id + 100 FROM main.sales.again",
+        "INSERT INTO main.sales.orders SELECT id + 1000 FROM main.sales.orders",
+    ):
+        main.sql(text)
+        last = main.sql("DESCRIBE HISTORY main.sales.orders LIMIT 1").first()
+        assert last is not None
+        assert last["isBlindAppend"] is False, text
+    server.requests.clear()
+    main.sql("INSERT INTO main.sales.orders VALUES (1)")
+    assert len(server.requests) <= 6
+
+
 def test_listings(main: SparkSession, server: UnityServer) -> None:
     server.schemas["main", "other"] = None
     for name in ("orders", "parts", "other"):
