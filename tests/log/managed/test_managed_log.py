@@ -81,6 +81,17 @@ def test_an_unanswered_creation_is_settled(server: UnityServer, kind: str) -> No
     assert orders.append("a") == 1
 
 
+def test_an_odd_answer_to_a_creation_leaves_the_outcome_open(server: UnityServer) -> None:
+    def change(answer: Any) -> Any:
+        return {**answer, "metadata": {**answer["metadata"], "properties": {}}}
+
+    tables = "/delta/v1/catalogs/main/schemas/sales/tables"
+    server.fail("POST", tables, "wrong", change=change)
+    with pytest.raises(CommitUnknownError, match="may or may not be created"):
+        Orders.create(unity(server))
+    assert Orders.open(unity(server)).log.snapshot().version == 0
+
+
 def test_a_name_that_was_taken_meanwhile_is_an_error(server: UnityServer) -> None:
     catalog = unity(server)
     original = server.create

@@ -288,12 +288,12 @@ def create_managed(
         definition=commit.update,
         timestamp_ms=commit.timestamp_ms,
     )
-    last: CatalogRequestError | None = None
+    last: DeltaError | None = None
     may_follow = False
     for wait_s in _WAITS_S:
         sleep(wait_s)
         try:
-            store.accept(store.catalog.create(creation), floor=-1)
+            created = store.catalog.create(creation)
         except CatalogRequestError as failure:
             last = failure
             may_follow = may_follow or failure.refusal is Refusal.NO_ANSWER
@@ -302,11 +302,17 @@ def create_managed(
                 raise (_taken(new) if is_taken else failure) from None
             if _is_created(store, new):
                 return
-        else:
-            return
+            continue
+        try:
+            store.accept(created, floor=-1)
+        except DeltaError as odd:  # it is created all the same: its files must stay
+            last = odd
+            break
+        return
     raise CommitUnknownError(
-        f"The table {new.name} may or may not be created: the catalog did not answer. Look "
-        "whether the name is there before the statement is run again.",
+        f"The table {new.name} may or may not be created: the catalog did not answer, or not in a "
+        "way that can be understood. Look whether the name is there before the statement is run "
+        "again.",
         code=ErrorCode.COMMIT_STATE_UNKNOWN,
         version=commit.version,
         txn_id=commit.txn_id,

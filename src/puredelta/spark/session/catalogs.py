@@ -7,7 +7,7 @@ the way of every location, and its log is opened through the catalog.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
@@ -35,7 +35,7 @@ _PARTS = 3
 class _KnownCatalog:
     """A catalog with the settings that it was made of."""
 
-    settings: Mapping[str, str]
+    settings: Mapping[str, str] = field(repr=False)
     found: ConfiguredCatalog | None
 
 
