@@ -6,20 +6,48 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typing_extensions import Self
 
 ROOT = Path(__file__).resolve().parent.parent
 SECONDS_MAX = 300
 
 
-def ask(module: str, directory: Path) -> dict[str, Any]:
+def ask(module: str, directory: Path, *more: str) -> dict[str, Any]:
     """Run a module that prints its answers as the last line, in JSON; skip without Connect."""
     for package in ("grpc", "google.protobuf", "grpc_status", "pandas"):
         pytest.importorskip(package, reason="Spark Connect needs pyspark[connect]")
-    return answers_of(module, directory)
+    return answers_of(module, directory, *more)
+
+
+class Requests(Counter[str]):
+    """The requests of a Connect session, counted by name inside the context."""
+
+    def __init__(self, spark: Any) -> None:
+        super().__init__()
+        self._stub = spark.client._stub
+        self._originals: dict[str, Any] = {}
+
+    def __enter__(self) -> Self:
+        for name in ("ExecutePlan", "AnalyzePlan", "Config"):
+            self._originals[name] = original = getattr(self._stub, name)
+            setattr(self._stub, name, self._counting(name, original))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for name, original in self._originals.items():
+            setattr(self._stub, name, original)
+
+    def _counting(self, name: str, original: Any) -> Any:
+        def send(*arguments: Any, **named: Any) -> Any:
+            self[name] += 1
+            return original(*arguments, **named)
+
+        return send
 
 
 def answers_of(

@@ -54,6 +54,7 @@ SMALL: Mapping[str, str] = {
     "spark/jvm/callbacks.py": "the one place where the JVM calls Python",
     "spark/resolve/analysis.py": "the choice between classic and Connect",
     "spark/resolve/statement_timestamp.py": "one rule (M-24)",
+    "spark/session/server_commands.py": "the one way to the server around the activated session",
     "spark/resolve/table_attributes.py": "one kind of value, used by ten modules",
     "version.py": "the build reads it",
 }
@@ -120,6 +121,12 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
             "commands/dml/report_choices.py",
             "commands/dml/resolve/evolve.py",
             "commands/dml/resolve/merge.py",
+        }
+    ),
+    "one of two implementations, of which the other one is classic": frozenset(
+        {
+            "spark/catalog/connect_entries.py",
+            "spark/session/server_commands.py",
         }
     ),
     "the messages are a table beside the classes": frozenset(

@@ -31,8 +31,8 @@ from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.log_paths import LOG_DIRECTORY
 from puredelta.spark.catalog.catalog_entries import (
     EntryName,
-    created_ms,
     default_location,
+    entry_mark,
     find_table,
     follow_columns,
     is_taken,
@@ -65,21 +65,21 @@ def managed_entry(
     """
     log = open_log(spark, default_location(spark, name))
     register(spark, name, columns, location=None, comment=comment)
-    made_ms = created_ms(spark, name)
+    mark = entry_mark(spark, name)
     try:
         yield log
     except CommitUnknownError:
         raise
     except BaseException as failure:
         if isinstance(failure, Exception) or not log.exists():
-            _take_back(spark, name, log, made_ms=made_ms)
+            _take_back(spark, name, log, mark=mark)
         raise
 
 
-def _take_back(spark: SparkSession, name: EntryName, log: TableLog, *, made_ms: int) -> None:
+def _take_back(spark: SparkSession, name: EntryName, log: TableLog, *, mark: str) -> None:
     """Remove the entry unless another writer has replaced it, and the directory if it is empty."""
     try:
-        if created_ms(spark, name) == made_ms:
+        if entry_mark(spark, name) == mark:
             unregister(spark, name)
         log.store.delete_directory(LOG_DIRECTORY)
         parent, _, directory = log.root_uri.rpartition("/")

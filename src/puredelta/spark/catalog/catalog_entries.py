@@ -1,10 +1,12 @@
-"""Entries of Delta tables in the session catalog. Classic sessions only.
+"""Entries of Delta tables in the session catalog, in classic sessions and over Spark Connect.
 
 An entry holds the table's name, its location and, for listings, the columns at the time of the
 last update. Everything else is in the table's log. Tables of other catalogs (``cat.db.t``) are not
 looked up.
 
-Spark writes the entry from plain SQL, which does not pass the activated ``spark.sql``.
+Spark writes the entry from plain SQL, which does not pass the activated ``spark.sql``. The session
+catalog has two implementations (`SessionCatalog`): calls into the JVM, and statements that a
+Connect server runs. Their entries are the same.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
@@ -24,8 +27,9 @@ from puredelta.errors import (
     TableNotFoundError,
     UnsupportedError,
 )
+from puredelta.spark.catalog import connect_entries
 from puredelta.spark.jvm import catalog
-from puredelta.spark.jvm.catalog import SESSION_CATALOG, CatalogTable, ViewEntry, find_entry
+from puredelta.spark.jvm.catalog import SESSION_CATALOG, CatalogTable, ViewEntry
 from puredelta.spark.jvm.gateway import JVM_ERRORS
 from puredelta.spark.session.names import FORMAT, quote_name
 from puredelta.spark.session.session import is_connect
@@ -44,25 +48,54 @@ def find_table(spark: SparkSession, parts: Sequence[str]) -> CatalogTable | None
 def find_relation(spark: SparkSession, parts: Sequence[str]) -> CatalogTable | ViewEntry | None:
     """Return the Delta table or the view that a name of one to three parts stands for, if any.
 
-    A common table expression of the same name is not known here. Over Connect the answer is
-    always None.
+    A common table expression of the same name is not known here. Over Connect it is one request.
     """
-    if is_connect(spark):
-        return None
-    names = names_in_session_catalog(spark, parts)
-    if names is None:
-        return None
-    database = names[-2] if len(names) > 1 else None
-    return find_entry(spark, database, names[-1], provider=FORMAT)
-
-
-def names_in_session_catalog(spark: SparkSession, parts: Sequence[str]) -> Sequence[str] | None:
-    """Return a name without its catalog, None if that is another one."""
     if len(parts) > _PARTS_MAX:
         return None
-    if len(parts) == _PARTS_MAX:
-        return parts[1:] if parts[0].lower() == SESSION_CATALOG else None
-    return parts if spark.catalog.currentCatalog() == SESSION_CATALOG else None
+    return session_catalog(spark).find_entry(spark, parts, provider=FORMAT)
+
+
+class SessionCatalog(Protocol):
+    """The session catalog, as two modules have it: `jvm.catalog` and `connect_entries`."""
+
+    def current_namespace(self, spark: SparkSession, /) -> tuple[str, str]:
+        """Return the current catalog and the current database."""
+
+    def find_entry(
+        self, spark: SparkSession, /, parts: Sequence[str], *, provider: str
+    ) -> CatalogTable | ViewEntry | None:
+        """Return the entry of a table of this provider, or of a view; None for anything else."""
+
+    def has_entry(self, spark: SparkSession, /, database: str, name: str) -> bool:
+        """Return whether there is a table or a view of the name."""
+
+    def has_database(self, spark: SparkSession, /, database: str) -> bool:
+        """Return whether there is a database of the name."""
+
+    def default_location(self, spark: SparkSession, /, database: str, name: str) -> str:
+        """Return where a table that names no location belongs, as a decoded URI."""
+
+    def below_database(self, spark: SparkSession, /, database: str, location: str) -> str:
+        """Return a relative location as one below that of a database, as a decoded URI."""
+
+    def update_entry_columns(
+        self, spark: SparkSession, /, database: str, name: str, columns: T.StructType
+    ) -> None:
+        """List other columns for an entry."""
+
+    def entry_mark(self, spark: SparkSession, /, database: str, name: str) -> str:
+        """Return what another entry of the same name would have otherwise."""
+
+    def disown_directory(self, spark: SparkSession, /, database: str, name: str) -> None:
+        """Let Spark drop an entry without the directory of its table."""
+
+    def run_command(self, spark: SparkSession, /, text: str) -> None:
+        """Run a statement about entries, which does not pass the activated ``spark.sql``."""
+
+
+def session_catalog(spark: SparkSession) -> SessionCatalog:
+    """Return the session catalog of a session."""
+    return connect_entries if is_connect(spark) else catalog
 
 
 logger = logging.getLogger(__name__)
@@ -117,21 +150,23 @@ def entry_name(spark: SparkSession, parts: tuple[str, ...]) -> EntryName | None:
             code=ErrorCode.OPERATION_NOT_ALLOWED,
             catalog=other,
         )
-    names = names_in_session_catalog(spark, parts)
-    if names is None:
+    if len(parts) >= _PARTS_MAX:
+        of_session = len(parts) == _PARTS_MAX and is_of_session
+        return EntryName(database=parts[1], name=parts[2]) if of_session else None
+    current, database = session_catalog(spark).current_namespace(spark)
+    if current != SESSION_CATALOG:
         return None
-    database = names[-2] if len(names) > 1 else spark.catalog.currentDatabase()
-    return EntryName(database=database, name=names[-1])
+    return EntryName(database=parts[0] if len(parts) > 1 else database, name=parts[-1])
 
 
 def is_taken(spark: SparkSession, name: EntryName) -> bool:
     """Return whether there is a table or a view of the name."""
-    return catalog.has_entry(spark, name.database, name.name)
+    return session_catalog(spark).has_entry(spark, name.database, name.name)
 
 
 def default_location(spark: SparkSession, name: EntryName) -> str:
     """Return where a table that names no location belongs, as a decoded URI."""
-    return catalog.default_location(spark, name.database, name.name)
+    return session_catalog(spark).default_location(spark, name.database, name.name)
 
 
 def stated_location(spark: SparkSession, name: EntryName, location: str) -> str:
@@ -141,7 +176,7 @@ def stated_location(spark: SparkSession, name: EntryName, location: str) -> str:
     """
     if not location or location.startswith("/") or has_scheme(location):
         return location
-    return catalog.below_database(spark, name.database, location)
+    return session_catalog(spark).below_database(spark, name.database, location)
 
 
 def register(
@@ -158,7 +193,9 @@ def register(
     ddl = f" ({(listed if columns.fields else _NO_COLUMNS).toDDL()})"
     where = "" if location is None else f" LOCATION {quoted_text(location)}"
     says = "" if comment is None else f" COMMENT {quoted_text(comment)}"
-    catalog.run_command(spark, f"CREATE TABLE {name.quoted}{ddl} USING delta{says}{where}")
+    session_catalog(spark).run_command(
+        spark, f"CREATE TABLE {name.quoted}{ddl} USING delta{says}{where}"
+    )
     if not columns.fields:
         update_columns(spark, name, listed)
 
@@ -204,7 +241,7 @@ def require_possible(spark: SparkSession, name: EntryName) -> None:
             code=ErrorCode.INVALID_SCHEMA_OR_RELATION_NAME,
             name=name.name,
         )
-    if not catalog.has_database(spark, name.database):
+    if not session_catalog(spark).has_database(spark, name.database):
         raise TableNotFoundError(
             f"The schema `{SESSION_CATALOG}`.`{name.database}` cannot be found. Verify the "
             "spelling, or create it: CREATE SCHEMA.",
@@ -215,7 +252,9 @@ def require_possible(spark: SparkSession, name: EntryName) -> None:
 
 def update_columns(spark: SparkSession, name: EntryName, columns: T.StructType) -> None:
     """List other columns for an entry. The table's definition is in its log, not here."""
-    catalog.update_entry_columns(spark, name.database, name.name, listed_columns(columns))
+    session_catalog(spark).update_entry_columns(
+        spark, name.database, name.name, listed_columns(columns)
+    )
 
 
 def follow_columns(spark: SparkSession, name: EntryName, columns: T.StructType) -> None:
@@ -229,15 +268,15 @@ def follow_columns(spark: SparkSession, name: EntryName, columns: T.StructType) 
         logger.warning("The catalog lists the old columns of %s: %s", name, refused)
 
 
-def created_ms(spark: SparkSession, name: EntryName) -> int:
+def entry_mark(spark: SparkSession, name: EntryName) -> str:
     """Return when an entry was made: another one of the same name has another time."""
-    return catalog.entry_created_ms(spark, name.database, name.name)
+    return session_catalog(spark).entry_mark(spark, name.database, name.name)
 
 
 def unregister(spark: SparkSession, name: EntryName) -> None:
     """Take an entry back; its directory stays, also where the catalog owns it."""
-    catalog.disown_directory(spark, name.database, name.name)
-    catalog.run_command(spark, f"DROP TABLE IF EXISTS {name.quoted}")
+    session_catalog(spark).disown_directory(spark, name.database, name.name)
+    session_catalog(spark).run_command(spark, f"DROP TABLE IF EXISTS {name.quoted}")
 
 
 def listed_columns(columns: T.StructType) -> T.StructType:

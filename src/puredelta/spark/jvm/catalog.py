@@ -8,7 +8,7 @@ partitions.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,14 +64,25 @@ class ViewEntry:
     name: str
 
 
+def current_namespace(spark: SparkSession) -> tuple[str, str]:
+    """Return the current catalog and the current database."""
+    return spark.catalog.currentCatalog(), spark.catalog.currentDatabase()
+
+
 def find_entry(
-    spark: SparkSession, database: str | None, name: str, *, provider: str
+    spark: SparkSession, parts: Sequence[str], *, provider: str
 ) -> CatalogTable | ViewEntry | None:
     """Return the entry of a table of this provider, or of a view; None for anything else.
 
-    Without a database it is the current one, after temporary views.
+    The name has one part, two or three. Without a database it is the current one, after
+    temporary views.
     """
-    catalog, identifier = catalog_of(spark), _identifier(spark, database, name)
+    named, *parents = reversed(parts)
+    outer = parents[1].lower() if len(parents) > 1 else spark.catalog.currentCatalog()
+    if outer != SESSION_CATALOG:
+        return None
+    catalog = catalog_of(spark)
+    identifier = _identifier(spark, parents[0] if parents else None, named)
     if not catalog.isTempView(identifier) and not catalog.tableExists(identifier):
         return None
     table = catalog.getTempViewOrPermanentTableMetadata(identifier)
@@ -136,9 +147,9 @@ def update_entry_columns(
     )
 
 
-def entry_created_ms(spark: SparkSession, database: str, name: str) -> int:
-    """Return when the entry of a table was made."""
-    return int(stored_entry(spark, database, name).createTime())
+def entry_mark(spark: SparkSession, database: str, name: str) -> str:
+    """Return what another entry of the same name would have otherwise: when it was made."""
+    return str(stored_entry(spark, database, name).createTime())
 
 
 def disown_directory(spark: SparkSession, database: str, name: str) -> None:

@@ -1,0 +1,313 @@
+"""The session catalog of a Spark Connect server, by statements of Spark alone.
+
+The functions have the names of those in `puredelta.spark.jvm.catalog`, and the same answers. An
+entry is found by SHOW TABLE EXTENDED, the only statement that names provider and location of a
+table in a format that the server does not know. Entries are made, altered and dropped by Spark's
+own DDL, which asks for a data source called ``delta``: `prepare` sends one by value that reads
+nothing, before the first of these statements of a session. The server's Python does not run it.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakSet
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+from pyspark.sql import types as T
+
+from puredelta.errors import CatalogError, ErrorCode
+from puredelta.spark.jvm.catalog import SESSION_CATALOG, CatalogTable, ViewEntry
+from puredelta.spark.session.names import parse_name, quote, quote_name
+from puredelta.spark.session.server_commands import run_on_server
+from puredelta.spark.session.types import quoted_text
+
+_NO_SUCH_PLACE = frozenset({"SCHEMA_NOT_FOUND", "CATALOG_NOT_FOUND"})
+_START = re.compile(r"[\w+.-]+:(?://[^/]*)?")
+"""Scheme and authority of a URI."""
+_prepared: WeakSet[SparkSession] = WeakSet()
+"""Sessions whose server knows the data source."""
+
+
+def prepare(spark: SparkSession) -> None:
+    """Let the server's session make, alter and drop entries of the format; one request, once."""
+    if spark not in _prepared:
+        spark.dataSource.register(entry_source())
+        _prepared.add(spark)
+
+
+def entry_source() -> Any:
+    """Return a data source called ``delta`` for entries of the catalog.
+
+    A class made in a function is pickled by value. Where the server has this package the class
+    hands on to the package's own source, so that streams by path work as without the class.
+    """
+    import importlib  # noqa: PLC0415 - goes along by value
+
+    from pyspark.sql.datasource import DataSource  # noqa: PLC0415
+
+    class DeltaEntries(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return "delta"
+
+        def _source(self) -> Any:
+            try:
+                package = importlib.import_module("puredelta.activation.data_source")
+            except ImportError:
+                raise ValueError(
+                    "This session knows the entry of a Delta table, not its rows. Activate "
+                    "puredelta in the client: puredelta.activate(spark)."
+                ) from None
+            return package.DeltaSource(self.options)
+
+        def schema(self) -> Any:
+            return self._source().schema()
+
+        def reader(self, schema: Any) -> Any:
+            return self._source().reader(schema)
+
+        def streamReader(self, schema: Any) -> Any:  # noqa: N802 - PySpark's name
+            return self._source().streamReader(schema)
+
+    return DeltaEntries
+
+
+def current_namespace(spark: SparkSession) -> tuple[str, str]:
+    """Return the current catalog and the current database."""
+    [row] = run_on_server(spark, "SHOW CURRENT NAMESPACE")
+    return row["catalog"], row["namespace"]
+
+
+def find_entry(
+    spark: SparkSession, parts: Sequence[str], *, provider: str
+) -> CatalogTable | ViewEntry | None:
+    """Return the entry of a table of this provider, or of a view; None for anything else.
+
+    The name has one part, two or three. Without a database it is the current one, after
+    temporary views.
+    """
+    named, *parents = reversed(parts)
+    if len(parents) > 1 and parents[1].lower() != SESSION_CATALOG:
+        return None
+    found = _find(spark, tuple(reversed(parents)), named)
+    if found is None:
+        return None
+    if found.is_view:
+        return found.view()
+    return found.table() if found.provider == provider else None
+
+
+def has_entry(spark: SparkSession, database: str, name: str) -> bool:
+    """Return whether there is a table or a view of the name."""
+    found = _find(spark, (SESSION_CATALOG, database), name)
+    return found is not None and not found.is_temporary
+
+
+def has_database(spark: SparkSession, database: str) -> bool:
+    """Return whether there is a database of the name."""
+    try:
+        _database_location(spark, database)
+    except AnalysisException as refused:
+        if refused.getCondition() in _NO_SUCH_PLACE:
+            return False
+        raise
+    return True
+
+
+def default_location(spark: SparkSession, database: str, name: str) -> str:
+    """Return where a table that names no location belongs, as a decoded URI."""
+    return f"{_database_location(spark, database)}/{name if _is_cased(spark) else name.lower()}"
+
+
+def below_database(spark: SparkSession, database: str, location: str) -> str:
+    """Return a relative location as one below that of a database, as a decoded URI."""
+    whole = f"{_database_location(spark, database)}/{location}"
+    start = _START.match(whole)
+    authority = "" if start is None else start[0]
+    return authority + posixpath.normpath(whole[len(authority) :])
+
+
+def update_entry_columns(
+    spark: SparkSession, database: str, name: str, columns: T.StructType
+) -> None:
+    """List other columns for an entry."""
+    table = quote_name((SESSION_CATALOG, database, name))
+    prepare(spark)
+    if columns.fields:
+        run_on_server(spark, f"ALTER TABLE {table} REPLACE COLUMNS ({columns.toDDL()})")
+        return
+    listed = []
+    for row in run_on_server(spark, f"DESCRIBE TABLE {table}"):
+        if not row["col_name"] or row["col_name"].startswith("#"):
+            break
+        listed.append(quote(row["col_name"]))
+    if listed:
+        run_on_server(spark, f"ALTER TABLE {table} DROP COLUMNS ({', '.join(listed)})")
+
+
+def entry_mark(spark: SparkSession, database: str, name: str) -> str:
+    """Return what another entry of the same name would have otherwise: when it was made."""
+    found = _find(spark, (SESSION_CATALOG, database), name)
+    return "" if found is None else f"{found.head.get('Created Time')} {found.location}"
+
+
+def disown_directory(spark: SparkSession, database: str, name: str) -> None:
+    """Let the catalog own a directory that does not exist, so that Spark drops the entry alone."""
+    found = _find(spark, (SESSION_CATALOG, database), name)
+    if found is None or found.head.get("Type") != "MANAGED":
+        return
+    table = quote_name((SESSION_CATALOG, found.database, found.name))
+    nowhere = quoted_text(f"{found.location.rstrip('/')}-{uuid.uuid4()}")
+    prepare(spark)
+    run_on_server(spark, f"ALTER TABLE {table} SET LOCATION {nowhere}")
+
+
+def run_command(spark: SparkSession, text: str) -> None:
+    """Run a statement about entries."""
+    prepare(spark)
+    run_on_server(spark, text)
+
+
+def _database_location(spark: SparkSession, database: str) -> str:
+    rows = run_on_server(spark, f"DESCRIBE DATABASE {quote_name((SESSION_CATALOG, database))}")
+    found = next(row["info_value"] for row in rows if row["info_name"] == "Location")
+    return str(found).rstrip("/")
+
+
+# --- SHOW TABLE EXTENDED --------------------------------------------------------------------
+
+_PLAIN = re.compile(r"\w+", re.ASCII)
+_LINE = re.compile(r"(\w[\w ]*): (.*)")
+_LAST_OF_HEAD = "Type"
+_LOCATION = re.compile(
+    r"^Location: (?P<location>.*)\n(?=Serde Library: |InputFormat: |OutputFormat: "
+    r"|Storage Properties: |Partition Provider: |Partition Columns: |Schema: root\n)",
+    re.MULTILINE,
+)
+_LAST_LOCATION = re.compile(r"^Location: (?P<location>.*)\n*\Z", re.MULTILINE)
+"""Of a table without columns, in a session that lists the files of partitions itself."""
+_VIEW = re.compile(
+    r"^View Text: (?P<text>.*?)\n(?:View Original Text: (?P<original>.*?)\n)?"
+    r"View Schema Mode: \w+\nView Catalog and Namespace: (?P<namespace>.*?)\n"
+    r"(?:View SQL Path: .*?\n)?View Query Output Columns: ",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ShownEntry:
+    """A row of SHOW TABLE EXTENDED: lines of ``Key: value``, of which some values have lines.
+
+    Comments, properties and texts of views are the user's, and may look like lines of Spark. Spark
+    writes the lines up to Type and Provider before any of these.
+    """
+
+    database: str
+    """Empty for a temporary view of the session."""
+    name: str
+    is_temporary: bool
+    information: str
+    head: dict[str, str]
+    """The lines up to Type."""
+    provider: str
+    """In lower case; empty for a view."""
+
+    @classmethod
+    def of(cls, row: Any) -> _ShownEntry:
+        head: dict[str, str] = {}
+        lines = iter(str(row["information"]).split("\n"))
+        for line in lines:
+            if (found := _LINE.fullmatch(line)) is not None:
+                head[found[1]] = found[2]
+            if _LAST_OF_HEAD in head:
+                break
+        key, _, provider = next(lines, "").partition(": ")
+        return cls(
+            database=row["namespace"],
+            name=row["tableName"],
+            is_temporary=row["isTemporary"],
+            information=row["information"],
+            head=head,
+            provider=provider.lower() if key == "Provider" else "",
+        )
+
+    @property
+    def is_of_session_catalog(self) -> bool:
+        return self.head.get("Catalog", SESSION_CATALOG) == SESSION_CATALOG
+
+    @property
+    def is_view(self) -> bool:
+        return self.is_temporary or self.head.get("Type") == "VIEW"
+
+    @property
+    def location(self) -> str:
+        """An absolute, decoded URI.
+
+        Raises:
+            CatalogError: a text of the user's looks like the line of the location.
+        """
+        found = [match["location"] for match in _LOCATION.finditer(self.information)]
+        if not found and (last := _LAST_LOCATION.search(self.information)) is not None:
+            found = [last["location"]]
+        if len(found) != 1:
+            raise CatalogError(
+                f"The catalog's description of {quote_name((self.database, self.name))} names "
+                f"{len(found)} locations: its comment, a property or a column looks like another "
+                "one. Name the table by its path, delta.`/path`, and change that text.",
+                code=ErrorCode.OPERATION_NOT_ALLOWED,
+                name=self.name,
+            )
+        return found[0]
+
+    def table(self) -> CatalogTable:
+        return CatalogTable(
+            database=self.database,
+            name=self.name,
+            location=self.location,
+            is_managed=self.head.get("Type") == "MANAGED",
+            owner=self.head.get("Owner", ""),
+        )
+
+    def view(self) -> ViewEntry | None:
+        """Return the view; None for a temporary one of a frame, which has no text."""
+        found = _VIEW.search(self.information)
+        if found is None:
+            return None
+        return ViewEntry(
+            text=found["text"],
+            namespace=parse_name(found["namespace"]) if found["namespace"] else (),
+            database=self.database,
+            name=self.name,
+        )
+
+
+def _find(spark: SparkSession, place: Sequence[str], name: str) -> _ShownEntry | None:
+    """Return the table or view that a name stands for in the session catalog.
+
+    Without a place it is the current database, after temporary views.
+    """
+    where = f" IN {quote_name(place)}" if place else ""
+    pattern = re.sub(r"\W", ".", name, flags=re.ASCII)  # of the rest some have a meaning there
+    try:
+        rows = run_on_server(spark, f"SHOW TABLE EXTENDED{where} LIKE {quoted_text(pattern)}")
+    except AnalysisException as refused:
+        if refused.getCondition() in _NO_SUCH_PLACE:
+            return None
+        raise
+    named = [row for row in rows if row["tableName"] == name] or [
+        row for row in rows if row["tableName"].lower() == name.lower() and not _is_cased(spark)
+    ]
+    shown = [one for row in named if (one := _ShownEntry.of(row)).is_of_session_catalog]
+    if not place and (hiding := [one for one in shown if not one.database]):
+        return hiding[0]
+    return next((one for one in shown if one.database), None)
+
+
+def _is_cased(spark: SparkSession) -> bool:
+    return str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"

@@ -1,0 +1,243 @@
+"""What `test_connect_entries` asks of a Connect server, whose session catalog is of one kind.
+
+The server's Python does not exist. The server is in this process's JVM, so that a classic session
+beside it makes entries to compare with, and shows what the catalog has stored.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import types as T
+
+from puredelta.errors import DeltaError
+from puredelta.spark.catalog.catalog_entries import (
+    EntryName,
+    default_location,
+    entry_mark,
+    entry_name,
+    find_relation,
+    is_taken,
+    register,
+    require_possible,
+    session_catalog,
+    stated_location,
+    unregister,
+    update_columns,
+)
+from puredelta.spark.catalog.connect_entries import entry_source
+from puredelta.spark.jvm.catalog import CatalogTable, ViewEntry, _plain, _raw_entry
+from puredelta.spark.session.session import is_connect
+from tests.connect_session import Requests
+
+COLUMNS = T.StructType(
+    [
+        T.StructField("id", T.LongType(), False, {"comment": "it's"}),
+        T.StructField(
+            "a b.c",
+            T.StructType(
+                [T.StructField("x", T.IntegerType()), T.StructField("y z", T.StringType())]
+            ),
+            metadata={"comment": "one\ntwo"},
+        ),
+        T.StructField("d", T.DecimalType(3, 1)),
+    ]
+)
+OTHER_COLUMNS = T.StructType(
+    [
+        T.StructField("z", T.IntegerType()),
+        T.StructField("c", T.CharType(3)),
+        T.StructField("id", T.VarcharType(3), metadata={"comment": "v"}),
+    ]
+)
+COMMENT = "it's\nLocation: Berlin\nProvider: parquet"
+_OF_THE_MOMENT = {"createTime", "lastAccessTime", "identifier"}
+
+
+def refused(action: Callable[[], object]) -> str | None:
+    try:
+        action()
+    except DeltaError as error:
+        return error.code.error_class
+    except PySparkException as error:
+        return error.getCondition()
+    return "not refused"
+
+
+def stored(classic: SparkSession, name: str) -> Mapping[str, Any]:
+    """What the catalog keeps of an entry, beside its name and the time."""
+    entry: dict[str, Any] = dict(_plain(classic, _raw_entry(classic, "db", name)))
+    entry["schema"] = json.loads(str(_raw_entry(classic, "db", name).schema().json()))
+    plain = {key: value for key, value in entry.items() if key not in _OF_THE_MOMENT}
+    text = json.dumps(plain, sort_keys=True).replace(name, "NAME")
+    found: Mapping[str, Any] = json.loads(text)
+    found["properties"].pop("transient_lastDdlTime", None)
+    return found
+
+
+def same_entries(spark: SparkSession, classic: SparkSession, root: Path) -> Any:
+    """Entries of both sessions: external and managed, made and changed, without columns."""
+    for session, prefix in ((spark, "sent_"), (classic, "made_")):
+        for n, columns in enumerate((COLUMNS, T.StructType())):
+            name = EntryName(database="db", name=f"{prefix}{n}")
+            register(session, name, columns, location=f"{root}/t x%20/{name.name}", comment=COMMENT)
+        managed = EntryName(database="db", name=f"{prefix}2")
+        register(session, managed, COLUMNS, location=None)
+        update_columns(session, managed, OTHER_COLUMNS)
+        emptied = EntryName(database="db", name=f"{prefix}3")
+        register(session, emptied, COLUMNS, location=None)
+        update_columns(session, emptied, T.StructType())
+    pairs = [(stored(classic, f"sent_{n}"), stored(classic, f"made_{n}")) for n in range(4)]
+    found = [
+        find_relation(spark, ("db", name)) == find_relation(classic, ("db", name))
+        for name in (f"sent_{n}" for n in range(4))
+    ]
+    different = [
+        {key: (one.get(key), two.get(key)) for key in {*one, *two} if one.get(key) != two.get(key)}
+        for one, two in pairs
+    ]
+    return [found, different]
+
+
+def names(spark: SparkSession, classic: SparkSession, root: Path) -> Any:
+    """What a name stands for, by its spelling."""
+    register(spark, EntryName(database="db", name="n"), COLUMNS, location=f"{root}/n")
+    run = session_catalog(spark).run_command
+    run(spark, f"CREATE TABLE db.other (id INT) USING parquet LOCATION '{root}/other'")
+    run(
+        spark,
+        "CREATE VIEW db.v COMMENT 'View Text: no' AS SELECT 1 AS a\n-- Location: x\nWHERE true",
+    )
+    run(spark, "CREATE TEMPORARY VIEW tv AS SELECT 2 AS a")
+    spark.range(1).createOrReplaceTempView("n")
+    spark.range(1).createOrReplaceGlobalTempView("g")
+
+    def what(*parts: str) -> str:
+        match find_relation(spark, parts):
+            case CatalogTable() as table:
+                return table.full_name
+            case ViewEntry() as view:
+                return f"{view.database}.{view.name}: {view.text.split()}"
+            case None:
+                return ""
+
+    found = [
+        what("db", "n"), what("db", "N"), what("spark_catalog", "db", "n"),
+        what("cat", "db", "n"), what("a", "cat", "db", "n"), what("nowhere", "n"),
+        what("db", "missing"), what("db", "n|v"), what("db", "*"), what("db", "it's `n`"),
+        what("n"), what("tv"), what("db", "v"), what("db", "other"), what("global_temp", "g"),
+    ]  # fmt: skip
+    run(spark, "USE db")
+    found += [what("n"), what("v"), str(entry_name(spark, ("x",))), what("tv")]
+    run(spark, "DROP VIEW n")
+    found += [what("n")]
+    run(spark, "USE default")
+    run(spark, "SET spark.sql.caseSensitive = true")
+    cased = [what("db", "n"), what("db", "N")]
+    run(spark, "RESET spark.sql.caseSensitive")
+    taken = [is_taken(spark, EntryName(database="db", name=name)) for name in ("v", "tv", "other")]
+    return [found, cased, taken]
+
+
+def places(spark: SparkSession, classic: SparkSession, _: Path) -> Any:
+    """Locations that Spark chooses or completes, and places that are not there."""
+    name = EntryName(database="db", name="At")
+    relative = ("x", "x/../y z/", "./x", "../x")
+    return [
+        default_location(spark, name) == default_location(classic, name),
+        [stated_location(spark, name, at) == stated_location(classic, name, at) for at in relative],
+        refused(lambda: require_possible(spark, EntryName(database="db", name="a b"))),
+        refused(lambda: require_possible(spark, EntryName(database="nowhere", name="a"))),
+        refused(lambda: register(spark, EntryName(database="nowhere", name="a"), COLUMNS,
+                                 location=None)),
+    ]  # fmt: skip
+
+
+def taken_back(spark: SparkSession, _: SparkSession, __: Path) -> Any:
+    """The directory of a managed table stays with everything in it."""
+    name = EntryName(database="db", name="back")
+    register(spark, name, COLUMNS, location=None)
+    mark = entry_mark(spark, name)
+    directory = Path(default_location(spark, name).removeprefix("file:"))
+    (directory / "kept").write_text("x")
+    unregister(spark, name)
+    left = sorted(path.name for path in directory.parent.glob("back*"))
+    return [bool(mark), is_taken(spark, name), left, [path.name for path in directory.iterdir()]]
+
+
+def unreadable(spark: SparkSession, _: SparkSession, root: Path) -> Any:
+    """Nobody reads the directory as files of another format."""
+    register(spark, EntryName(database="db", name="u"), COLUMNS, location=f"{root}/u")
+    texts = ("SELECT * FROM db.u", "INSERT INTO db.u VALUES (1, NULL, 2)", "TABLE db.u")
+    other = spark.newSession()
+    run = session_catalog(spark).run_command
+    return [
+        [refused(lambda text=text: other.sql(text).collect()) for text in texts],
+        [refused(lambda text=text: run(spark, text)) for text in texts],
+    ]
+
+
+def requests(spark: SparkSession, _: SparkSession, root: Path) -> Any:
+    """The number of requests: of the first entry of a session, of another one, of a look."""
+    other = spark.newSession()
+    with Requests(other) as sent:
+        counts = []
+        for n in range(2):
+            sent.clear()
+            name = EntryName(database="db", name=f"r{n}")
+            register(other, name, COLUMNS, location=f"{root}/r")
+            counts.append(dict(sent))
+        for parts in (("db", "r0"), ("spark_catalog", "db", "r0")):
+            sent.clear()
+            find_relation(other, parts)
+            counts.append(dict(sent))
+    return counts
+
+
+CHECKS = (same_entries, names, places, taken_back, unreadable, requests)
+
+
+def session_of(root: Path, kind: str) -> SparkSession:
+    """Start a server whose session catalog is in memory, or a metastore of Hive."""
+    spark: SparkSession = (
+        SparkSession.builder.remote("local[2]")
+        .config("spark.driver.extraJavaOptions", f"-Dderby.system.home={root} -Duser.timezone=UTC")
+        .config("spark.sql.warehouse.dir", str(root / "warehouse"))
+        .config("spark.sql.catalogImplementation", kind)
+        .config("spark.pyspark.python", "/no/such/python")
+        .config(
+            "spark.hadoop.javax.jdo.option.ConnectionURL",
+            f"jdbc:derby:;databaseName={root}/metastore;create=true",
+        )
+        .config("spark.hadoop.datanucleus.schema.autoCreateAll", "true")
+        .config("spark.hadoop.hive.metastore.schema.verification", "false")
+        .getOrCreate()
+    )
+    assert is_connect(spark)
+    return spark
+
+
+def main(root: Path, kind: str) -> None:
+    spark = session_of(root, kind)
+    classic: Any = SparkSession._instantiatedSession
+    classic.sparkContext.setLogLevel("OFF")
+    classic.dataSource.register(entry_source())
+    session_catalog(spark).run_command(spark, "CREATE DATABASE db")
+    answers = {}
+    for check in CHECKS:
+        try:
+            answers[check.__name__] = check(spark, classic, root / check.__name__)
+        except Exception as error:  # noqa: BLE001, PERF203 - the test shows which
+            answers[check.__name__] = f"{type(error).__name__}: {error}"[:2000]
+    spark.stop()
+    print(json.dumps(answers))  # noqa: T201 - the answer
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2])

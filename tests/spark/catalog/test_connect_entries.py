@@ -1,0 +1,109 @@
+"""Entries of the session catalog over Spark Connect: those of a classic session."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from puredelta.errors import CatalogError
+from puredelta.spark.catalog.connect_entries import _ShownEntry
+from tests.connect_session import ask
+
+
+@pytest.fixture(scope="module", params=["in-memory", "hive"])
+def answers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Ask a server with each kind of session catalog."""
+    directory = tmp_path_factory.mktemp(f"connect-{request.param}")
+    return ask("tests.spark.catalog.connect_entry_checks", directory, request.param)
+
+
+@pytest.mark.spark
+def test_entries_are_those_of_a_classic_session(answers: Any) -> None:
+    assert answers["same_entries"] == [[True] * 4, [{}] * 4]
+
+
+@pytest.mark.spark
+def test_names(answers: Any) -> None:
+    table = "spark_catalog.db.n"
+    view = "db.v: ['SELECT', '1', 'AS', 'a', '--', 'Location:', 'x', 'WHERE', 'true']"
+    temporary = ".tv: ['SELECT', '2', 'AS', 'a']"
+    found, cased, taken = answers["names"]
+    assert found == [
+        *[table] * 3, *[""] * 8, temporary, view, "", "",
+        "", view, "`spark_catalog`.`db`.`x`", temporary,
+        table,
+    ]  # fmt: skip
+    assert cased == [table, ""]
+    assert taken == [True, False, True]
+
+
+@pytest.mark.spark
+def test_places(answers: Any) -> None:
+    assert answers["places"] == [
+        True,
+        [True] * 4,
+        "INVALID_SCHEMA_OR_RELATION_NAME",
+        "SCHEMA_NOT_FOUND",
+        "SCHEMA_NOT_FOUND",
+    ]
+
+
+@pytest.mark.spark
+def test_an_entry_is_taken_back_without_its_directory(answers: Any) -> None:
+    assert answers["taken_back"] == [True, False, ["back"], ["kept"]]
+
+
+@pytest.mark.spark
+def test_no_session_reads_the_files_of_an_entry(answers: Any) -> None:
+    unknown, known = answers["unreadable"]
+    assert "not refused" not in unknown
+    assert "not refused" not in known
+
+
+@pytest.mark.spark
+def test_requests(answers: Any) -> None:
+    """The data source is sent once, and a look is one request."""
+    assert [sent["ExecutePlan"] for sent in answers["requests"]] == [2, 1, 1, 1]
+    assert answers["requests"][1:] == [{"ExecutePlan": 1}] * 3
+
+
+LINES = """\
+Catalog: spark_catalog
+Database: db
+Table: t
+Type: EXTERNAL
+Provider: delta
+{comment}Location: s3a://bucket/t
+Partition Provider: Catalog
+Schema: root
+ |-- id{column}: long (nullable = true)
+
+"""
+
+
+def shown(*, comment: str = "", column: str = "") -> _ShownEntry:
+    text = LINES.format(comment=f"Comment: {comment}\n" if comment else "", column=column)
+    row = {"namespace": "db", "tableName": "t", "isTemporary": False, "information": text}
+    return _ShownEntry.of(row)
+
+
+@pytest.mark.parametrize(
+    ("comment", "column"),
+    [
+        ("", ""),
+        ("x\nType: VIEW\nProvider: parquet\nLocation: Berlin", ""),
+        ("", "\nLocation: Berlin"),
+    ],
+)
+def test_texts_of_the_user_are_no_lines(comment: str, column: str) -> None:
+    table = shown(comment=comment, column=column).table()
+    assert (table.location, table.is_managed) == ("s3a://bucket/t", False)
+
+
+@pytest.mark.parametrize(
+    "comment", ["x\nLocation: Berlin\nPartition Columns: []", "x\nLocation: Berlin\nSchema: root\n"]
+)
+def test_a_text_that_looks_like_another_location_is_refused(comment: str) -> None:
+    with pytest.raises(CatalogError, match="2 locations"):
+        shown(comment=comment).table()
