@@ -1,4 +1,4 @@
-"""What an activated Connect session does by path, and what it refuses by name."""
+"""What an activated Connect session does by path and by name, and what it refuses."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pyspark.errors import AnalysisException, ParseException
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -36,11 +36,14 @@ def _through_the_doors(spark: SparkSession, name: str, other: str) -> Any:
     stream = spark.readStream.format("rate").load()
     refused: list[Callable[[], Any]] = [
         lambda: rows.writeTo(name).overwrite(F.col("p") == 1),
-        lambda: rows.writeTo("named").using("delta").create(),
-        lambda: rows.write.format("delta").saveAsTable("named"),
         lambda: stream.writeStream.format("delta").start(other),
-        lambda: puredelta.DeltaTable.create(spark).tableName("n").addColumn("a", "INT").execute(),
+        lambda: rows.write.format("delta").saveAsTable("named"),
     ]
+    rows.writeTo("named").using("delta").tableProperty("location", f"{other}-named").create()
+    rows.write.format("delta").mode("append").saveAsTable("named")
+    builder = puredelta.DeltaTable.create(spark).tableName("n").addColumn("a", "INT")
+    empty = builder.location(f"{other}-n").execute().toDF()
+    named = [puredelta.DeltaTable.forName(spark, "named").toDF().count(), empty.columns]
     reader = spark.readStream.format("delta")
     streams: list[Callable[[], Any]] = [
         lambda: reader.option("schemaTrackingLocation", "/c").load(other),
@@ -48,7 +51,8 @@ def _through_the_doors(spark: SparkSession, name: str, other: str) -> Any:
         lambda: spark.readStream.load(other, "delta", startingVersion="soon"),
         lambda: spark.readStream.load(other, "delta", startingTimestamp="2020-01-01"),
     ]
-    return [found, [_error_class(call) for call in refused], [_error_class(c) for c in streams]]
+    errors = [[_error_class(call) for call in calls] for calls in (refused, streams)]
+    return [found, *errors, named]
 
 
 def activated_sql(spark: SparkSession, directory: Path) -> Any:
@@ -107,6 +111,6 @@ def _error(call: Callable[[], Any]) -> str:
 def _error_class(call: Callable[[], Any]) -> str:
     try:
         call()
-    except (DeltaError, ParseException) as error:
+    except (DeltaError, AnalysisException) as error:
         return error.getCondition() or ""
     return "nothing"

@@ -29,7 +29,7 @@ from puredelta.spark.resolve.table_attributes import table_identity
 from puredelta.spark.session.names import parse_name
 from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.storage import open_log
-from puredelta.statements.execute.tables import not_on_connect, require_one_location
+from puredelta.statements.execute.tables import require_one_location
 from puredelta.statements.names.names import find_location, require_table
 from puredelta.statements.text.table_name import TableName
 
@@ -101,7 +101,7 @@ def define(
         InvalidRequestError: the table exists, the definition is invalid, or a partition
             is no plain column.
         TableNotFoundError: there is nothing to replace.
-        UnsupportedError: a name is used over Connect, or ``replaceWhere`` is set for a replacement.
+        UnsupportedError: ``replaceWhere`` is set for a replacement.
     """
     if mode in _REPLACEMENTS and captured.option(_REPLACE_WHERE) is not None:
         raise UnsupportedError(
@@ -120,8 +120,6 @@ def define(
         first = FirstRows(rows=table.rows, options=options)
         create_table_as(first, log, definition, mode=mode)
         return True
-    if is_connect(spark):
-        raise not_on_connect("writeTo(name) with create, replace or createOrReplace")
     entry = creation_name(spark, name.parts)
     if entry is None:
         return False

@@ -23,7 +23,6 @@ from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.spark.catalog.unity_entries import creation_name, is_name_taken
 from puredelta.spark.session.names import is_delta
 from puredelta.spark.session.session import is_connect
-from puredelta.statements.execute.tables import not_on_connect
 from puredelta.statements.names.names import existing_location, find_location, find_name
 from puredelta.statements.text.table_name import TableName
 
@@ -64,9 +63,7 @@ def delta_save_as_table(original: Method) -> Method:
     ) -> Any:
         spark, table, captured = session_behind(self), table_name(name), CapturedOptions.of(self)
         by_format = is_delta(spark, format, captured.format)
-        if is_connect(spark) and by_format:
-            raise not_on_connect("saveAsTable")
-        if table is not None and not is_connect(spark):
+        if table is not None:
             captured = captured.with_last_call(
                 options, mode=mode, format=format, partition_by=partitionBy
             )
@@ -93,7 +90,6 @@ def delta_create_table(original: Method) -> Method:
         given = {**options, **({} if path is None else {"path": path})}
         if (
             table is not None
-            and not is_connect(spark)
             and is_delta(spark, source)
             and isinstance(schema, StructType | None)
             and create_named(spark, table, schema, description=description, options=given)

@@ -24,10 +24,8 @@ from puredelta.spark.catalog.unity_entries import creation_name
 from puredelta.spark.jvm.catalog import SESSION_CATALOG
 from puredelta.spark.session.names import parse_name
 from puredelta.spark.session.pyspark_errors import methods_like_pyspark
-from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.storage import open_log
 from puredelta.spark.session.types import without_table_metadata
-from puredelta.statements.execute.tables import not_on_connect
 from puredelta.statements.names.names import find_catalog_name, require_table
 from puredelta.statements.text.table_name import TableName
 
@@ -167,8 +165,7 @@ class DeltaTableBuilder(Generic[Table]):
             InvalidRequestError: the table exists, or the definition is invalid; the code names
                 the broken rule.
             TableNotFoundError: there is nothing to replace, or the name belongs to another format.
-            UnsupportedError: a name over Connect or in another catalog, or a feature that is
-                not implemented.
+            UnsupportedError: a name in another catalog, or a feature that is not implemented.
             ConflictError: another writer created or changed the table meanwhile.
         """
         definition = TableDefinition(
@@ -190,8 +187,6 @@ class DeltaTableBuilder(Generic[Table]):
 
     def _defined_by_name(self, name: TableName, definition: TableDefinition) -> str:
         """Create or replace the table in the session catalog and return its location."""
-        if is_connect(self._spark):
-            raise not_on_connect(f"DeltaTableBuilder.tableName({str(name)!r})")
         entry = creation_name(self._spark, name.parts)
         if entry is None:
             raise UnsupportedError(

@@ -291,7 +291,7 @@ def concerns_delta(spark: SparkSession, statement: SparkParsedStatement, text: s
     else:
         found = find_location(spark, name) is not None
     if found and is_connect(spark):
-        raise not_on_connect("CREATE TABLE and INSERT")
+        raise _not_on_connect()
     return found
 
 
@@ -300,12 +300,21 @@ def _in_catalog(spark: SparkSession, name: TableReference) -> bool:
     return isinstance(name, TableName) and find_identifier(spark, name.parts) is not None
 
 
-def not_on_connect(what: str) -> UnsupportedError:
-    """Return the error for a statement that needs the session catalog or Spark's parser."""
+def _not_on_connect() -> UnsupportedError:
+    """Return the error for a statement of which Spark's parser has to say what it means."""
     return UnsupportedError(
-        f"{what} with format delta need a classic session: a Spark Connect client has no access "
-        'to the session catalog. Write to a path: df.write.format("delta").save(path), or MERGE.',
+        "CREATE TABLE and INSERT as text with format delta need a classic session. Over Spark "
+        "Connect call df.writeTo(name), df.write.saveAsTable(name) or DeltaTable.create(spark).",
         code=ErrorCode.UNSUPPORTED_ON_CONNECT,
+    )
+
+
+def _of_another_catalog(name: TableName) -> UnsupportedError:
+    return UnsupportedError(
+        f"The name {name} belongs to another catalog than the session's. Name a table of the "
+        "session catalog, or a path: delta.`/path`.",
+        code=ErrorCode.OPERATION_NOT_ALLOWED,
+        name=str(name),
     )
 
 
@@ -377,9 +386,9 @@ def clone(spark: SparkSession, statement: CloneStatement) -> DataFrame:
         if_not_exists=statement.if_not_exists,
     )
     if target.path is None:
-        entry = None if is_connect(spark) else entry_name(spark, target.parts)
+        entry = entry_name(spark, target.parts)
         if entry is None:
-            raise not_on_connect("CLONE into a table of a catalog")
+            raise _of_another_catalog(target)
         location = statement.location
         done = clone_registered(spark, source, entry, request, mode=mode, location=location)
     else:
@@ -463,9 +472,9 @@ def create_like(spark: SparkSession, statement: LikeStatement, *, text: str) -> 
     if target.path is not None:
         create_table(spark, open_log(spark, target.path), definition, mode=exists)
         return no_rows(spark)
-    entry = None if is_connect(spark) else creation_name(spark, target.parts)
+    entry = creation_name(spark, target.parts)
     if entry is None:
-        raise not_on_connect("CREATE TABLE ... LIKE")
+        raise _of_another_catalog(target)
     table = NewTable(name=entry, location=statement.location, definition=definition)
     define_registered(spark, table, mode=exists)
     return no_rows(spark)
