@@ -170,9 +170,14 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
     ),
     "one kind of session, or one way to data files": frozenset(
         {
+            "spark/connect/plan_hook.py",
+            "spark/connect/pushed_filters.py",
             "spark/resolve/classic.py",
+            "spark/resolve/plan_conditions.py",
+            "spark/resolve/predicate_from_message.py",
             "spark/scan/arrow_scan.py",
             "spark/scan/connect_scan.py",
+            "spark/scan/late_scan.py",
             "spark/scan/log_answers.py",
             "spark/scan/native_scan.py",
             "spark/source/own_reads.py",

@@ -60,8 +60,7 @@ def read(
     Only the log is listed and no job runs. ``version`` or ``timestamp`` choose an
     older version, not both. A timestamp is text as Spark casts it, a ``datetime`` or a ``date``;
     one without a zone is in the session's time zone. ``where`` is a condition as SQL text:
-    the same as ``.where(...)`` on the result. Over Spark Connect, where a later condition
-    reads every file, ``where`` reads only files that can hold such rows.
+    the same as ``.where(...)`` on the result.
     ``storage_options`` configure the access to the log and override the session's settings. Their
     keys are Hadoop's (``fs.s3a.endpoint``) or obstore's (``region``, ``AWS_REGION``), see
     ``docs/storage.md``.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import decimal
 
 import pytest
 
@@ -29,6 +30,7 @@ from puredelta.protocol.values.predicates import (
     Predicate,
     Ref,
     Side,
+    StartsWith,
 )
 from puredelta.spark.resolve.predicate_from_sql import NamedSide, Names, parse_predicate
 
@@ -110,7 +112,20 @@ def eq(left: Predicate, right: Predicate) -> Compare:
         ("d = '2024-1-1'", Opaque(frozenset({DAY}))),
         ("d = '2023-02-29'", Opaque(frozenset({DAY}))),
         ("v = date'2024-01-01'", Opaque(frozenset({V}))),
-        ("f > 1", Opaque(frozenset({Ref(T, ("f",), DOUBLE)}))),
+        ("f > 1", Compare(CompareOp.GREATER, Ref(T, ("f",), DOUBLE), Const(1))),
+        ("t.id = 1.5", Compare(CompareOp.EQUAL, ID, Const(decimal.Decimal("1.5")))),
+        ("t.id = 1L", Compare(CompareOp.EQUAL, ID, Const(1))),
+        ("t.id = -1e3", Compare(CompareOp.EQUAL, ID, Const(-1000.0))),
+        ("f = 0.1F", Compare(CompareOp.EQUAL, Ref(T, ("f",), DOUBLE), Const(0.10000000149011612))),
+        (
+            "f = .5BD",
+            Compare(CompareOp.EQUAL, Ref(T, ("f",), DOUBLE), Const(decimal.Decimal("0.5"))),
+        ),
+        ("v like 'a%'", StartsWith(V, "a")),
+        ("v NOT LIKE 'a'", Not(Compare(CompareOp.EQUAL, V, Const("a")))),
+        ("v like 'a_%'", Opaque(frozenset({V}))),
+        ("v like '%a'", Opaque(frozenset({V}))),
+        ("t.id like '1%'", Opaque(frozenset({ID}))),
         ("collated = 'x'", Opaque(frozenset({Ref(T, ("collated",), None)}))),
         ("t.id + 1 = s.id", Opaque(frozenset({ID, KEY}))),
         ("lower(v) = coalesce(w, 'x')", Opaque(frozenset({V, W}))),
@@ -137,16 +152,16 @@ def test_a_qualifier_wins_over_a_column_of_its_name() -> None:
         "v = 'a' 'b'",
         "v = 'a\\'b'",
         'v = "w"',
-        "t.id = 1.5",
-        "t.id = 1L",
-        "t.id = 1e3",
+        "t.id = 1.5.2",
+        "t.id = 1X",
+        "t.id = 1e",
         "d = date'2024-1-1'",
         "case when ok then true else false end",
         "cast(t.id as int) = s.id",
         "exists(select 1)",
         "t.id in (select 1)",
         "sum(t.id) over () = 1",
-        "v like 'a%'",
+        "v like 'a%' escape '/'",
         "transform(x, y -> y) = 1",
         "t.id = s.id)",
         "(t.id = s.id",

@@ -150,3 +150,60 @@ def files_read(rows: DataFrame) -> int:
     return sum(
         int(metric.apply("numFiles").value()) for metric in metrics if metric.contains("numFiles")
     )
+
+
+KINDS = {
+    "equal": "id = 100",
+    "less": "id < 30",
+    "at least": "i >= 70",
+    "between": "id BETWEEN 35 AND 40",
+    "in": "id IN (1, 239)",
+    "in many": "id IN (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)",
+    "text": "s = 'k0100'",
+    "prefix": "s LIKE 'k000%'",
+    "startswith": "startswith(s, 'k023')",
+    "null": "seldom IS NULL",
+    "not null": "seldom IS NOT NULL",
+    "not": "NOT (id >= 30)",
+    "or": "id = 1 OR s = 'k0239'",
+    "boolean": "flag",
+    "decimal": "dec > 29.5",
+    "double": "d < -80",
+    "date": "dt = DATE'2024-03-01'",
+    "timestamp": "ts < TIMESTAMP'2023-11-15 10:00:00'",
+    "struct field": "st.a < 30",
+    "day of a timestamp": "cast(ts AS date) = DATE'2023-11-16'",
+    "cast": "cast(i AS bigint) = 29",
+    "computed": "id + 0 = 2 + 3",
+    "two columns": "i = tiny AND id > 200",
+    "nothing": "upper(s) = 'K0001'",
+}
+"""Kinds of conditions, each by an example over the table, which is not partitioned."""
+FILES_AND_ROWS: dict[str, tuple[int, int]] = {
+    "equal": (1, 1),
+    "less": (1, 30),
+    "at least": (1, 30),
+    "between": (1, 6),
+    "in": (2, 2),
+    "in many": (1, 12),
+    "text": (1, 1),
+    "prefix": (1, 10),
+    "startswith": (1, 10),
+    "null": (3, 90),
+    "not null": (5, 150),
+    "not": (1, 30),
+    "or": (2, 2),
+    "boolean": (8, 120),
+    "decimal": (1, 3),
+    "double": (2, 7),
+    "date": (1, 4),
+    "timestamp": (2, 49),
+    "struct field": (1, 30),
+    "day of a timestamp": (3, 70),
+    "cast": (1, 3),
+    "computed": (1, 1),
+    "two columns": (2, 0),
+    "nothing": (8, 1),
+}
+"""For each of them the files, of 8, that a query reads, and the rows of its answer. Times are
+those of America/New_York."""

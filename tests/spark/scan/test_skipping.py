@@ -21,6 +21,8 @@ from puredelta.spark.source.plain_scan import PlainScan, plain_scan
 from puredelta.spark.write.parquet_job import temporary_settings
 from puredelta.tables import DeltaTable
 from tests.spark.scan.skipping_cases import (
+    FILES_AND_ROWS,
+    KINDS,
     PARTITIONED_BY,
     conditions,
     files_read,
@@ -102,6 +104,16 @@ def test_no_row_is_skipped(
         for answer in answers:
             assert answer is None or wanted <= set(answer), condition
     assert total < 0.7 * len(tried) * len(by_file)
+
+
+def test_kinds_of_conditions(spark: SparkSession, tmp_path: Path) -> None:
+    """The same numbers as over Connect (`tests.spark.scan.test_connect_skipping`)."""
+    path = str(tmp_path / "t")
+    _plain(spark, path)
+    rows = puredelta.read(spark, path)
+    with temporary_settings(spark, {"spark.sql.session.timeZone": "America/New_York"}):
+        read = {kind: files_read(rows.where(condition)) for kind, condition in KINDS.items()}
+    assert read == {kind: files for kind, (files, _) in FILES_AND_ROWS.items()}
 
 
 def _count_if(condition: str, n: int) -> Column:

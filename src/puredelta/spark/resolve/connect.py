@@ -12,7 +12,6 @@ no part of a longer name. What a temporary view of the server reads stays out of
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Iterator, Sequence
 from functools import reduce
@@ -33,6 +32,7 @@ from puredelta.protocol.schema.sql_lexer import (
 )
 from puredelta.protocol.schema.types import StructType
 from puredelta.protocol.values.predicates import Opaque, Predicate, Ref, Side, references
+from puredelta.spark.connect.messages import copy_of, parts_of
 from puredelta.spark.resolve.expressions import (
     Request,
     Resolution,
@@ -327,26 +327,9 @@ def reads_clock(plan: Any) -> bool:
 
 def with_timestamp(plan: Any, micros: int) -> Any:
     """Return a copy of a plan that reads ``micros`` since 1970 wherever it read the clock."""
-    copy = type(plan)()
-    copy.CopyFrom(plan)
+    copy = copy_of(plan)
     _bind(copy, micros)
     return copy
-
-
-def plan_of(rows: DataFrame) -> Any:
-    """Return the message a Connect frame would send."""
-    session: Any = rows.sparkSession
-    plan: Any = rows._plan  # noqa: SLF001 - there is no public way
-    return plan.plan(session.client)
-
-
-def rows_of(plan: Any, like: DataFrame) -> DataFrame:
-    """Return a plan as a frame of the session of ``like``."""
-    # Not imported at the top: needs packages that only Connect clients have.
-    plans: Any = importlib.import_module("pyspark.sql.connect.plan")
-    frame: Any = type(like)
-    made: DataFrame = frame(plans.CachedRelation(plan), like.sparkSession)
-    return made
 
 
 def text_with_timestamp(text: str, micros: int, *, is_expression: bool) -> str:
@@ -423,18 +406,3 @@ def _keep_names(project: Any) -> None:
             expression.Clear()
             expression.alias.expr.CopyFrom(reading)
             expression.alias.name.append(f"{name}()")
-
-
-def parts_of(message: Any) -> Iterator[Any]:
-    """Yield the messages inside a message."""
-    for field, value in message.ListFields():
-        if field.message_type is None:
-            continue
-        if field.message_type.GetOptions().map_entry:
-            kind = field.message_type.fields_by_name["value"]
-            if kind.message_type is not None:
-                yield from value.values()
-        elif hasattr(value, "ListFields"):
-            yield value
-        else:
-            yield from value

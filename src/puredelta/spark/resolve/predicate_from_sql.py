@@ -1,19 +1,31 @@
 """SQL text of a simple condition as the predicate tree, where no analyzer shows its own.
 
-A strict parser of a small grammar: names, integers, texts without escapes, days, comparisons,
-AND, OR, NOT, IN, BETWEEN, IS NULL, arithmetic and function calls (both ``Opaque``). A text with
+A strict parser of a small grammar: names, numbers, texts without escapes, days, comparisons, AND,
+OR, NOT, IN, BETWEEN, LIKE, IS NULL, arithmetic and function calls (both ``Opaque``). A text with
 anything else is not understood, and prunes no files.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import decimal
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from puredelta.log.files.value_order import FLOATING, single_precision
 from puredelta.protocol.schema.sql_lexer import Token, TokenCursor, TokenKind, keywords, unquoted
-from puredelta.protocol.schema.types import BOOLEAN, DATE, INTEGRAL, STRING, StructType
+from puredelta.protocol.schema.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    INTEGRAL,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    DecimalType,
+    StructType,
+)
 from puredelta.protocol.values.predicates import (
     And,
     Compare,
@@ -27,6 +39,7 @@ from puredelta.protocol.values.predicates import (
     Predicate,
     Ref,
     Side,
+    StartsWith,
     conjuncts,
     references,
 )
@@ -40,6 +53,7 @@ _COMPARISONS = {
     ">": CompareOp.GREATER,
     ">=": CompareOp.GREATER_OR_EQUAL,
 }
+_NUMBER = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?:[LSYDFlsydf]|BD|bd)?", re.ASCII)
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _CONSTANTS = {"TRUE": True, "FALSE": False, "NULL": None}
 _RESERVED = keywords("AND OR NOT IN IS BETWEEN CASE SELECT INTERVAL")
@@ -135,20 +149,22 @@ class _Parser(TokenCursor):
         if self.accept("IS"):
             negated = self.accept("NOT")
             self.expect("NULL")
-            made: Predicate = IsNull(left) if isinstance(left, Ref) else _opaque(left)
+            made: Predicate = IsNull(left) if isinstance(left, Ref) else opaque(left)
             return Not(made) if negated else made
         negated = self.accept("NOT")
         if self.accept("IN"):
-            made = _one_of(left, self._list())
+            made = one_of(left, self._list())
         elif self.accept("BETWEEN"):
             low = self.arithmetic()
             self.expect("AND")
             made = And(
                 (
-                    _compare(CompareOp.GREATER_OR_EQUAL, left, low),
-                    _compare(CompareOp.LESS_OR_EQUAL, left, self.arithmetic()),
+                    compare(CompareOp.GREATER_OR_EQUAL, left, low),
+                    compare(CompareOp.LESS_OR_EQUAL, left, self.arithmetic()),
                 )
             )
+        elif self.accept("LIKE"):
+            made = like_prefix(left, self.operand())
         elif negated:
             raise _NotUnderstoodError
         else:
@@ -157,32 +173,32 @@ class _Parser(TokenCursor):
 
     def _compared(self, left: Predicate) -> Predicate:
         if self.accept("<>") or self.accept("!="):
-            return Not(_compare(CompareOp.EQUAL, left, self.arithmetic()))
+            return Not(compare(CompareOp.EQUAL, left, self.arithmetic()))
         op = next((op for sign, op in _COMPARISONS.items() if self.accept(sign)), None)
-        return left if op is None else _compare(op, left, self.arithmetic())
+        return left if op is None else compare(op, left, self.arithmetic())
 
     def arithmetic(self) -> Predicate:
         parts = [self.operand()]
         while any(self.accept(sign) for sign in ("+", "-", "*", "/", "%")):
             parts.append(self.operand())
-        return parts[0] if len(parts) == 1 else _opaque(*parts)
+        return parts[0] if len(parts) == 1 else opaque(*parts)
 
     def operand(self) -> Predicate:
         if self.accept("-"):
             match self.operand():
-                case Const(int() as value):
+                case Const(int() | float() | decimal.Decimal() as value):
                     return Const(-value)
                 case other:
-                    return _opaque(other)
+                    return opaque(other)
         if self.accept("("):
             inner = self.disjunction()
             self.expect(")")
             return inner
         token = self.peek()
         match token:
-            case Token(kind=TokenKind.NUMBER) if token.text.isdecimal():
+            case Token(kind=TokenKind.NUMBER) if _NUMBER.fullmatch(token.text):
                 self.skip()
-                return Const(int(token.text))
+                return Const(_number(token.text))
             case Token(kind=TokenKind.STRING):
                 return Const(self._text())
             case Token(kind=TokenKind.WORD):
@@ -209,7 +225,7 @@ class _Parser(TokenCursor):
             raise _NotUnderstoodError
         if after is not None and after.means("("):
             self.skip()
-            return _opaque(*self._list())
+            return opaque(*self._list())
         return None
 
     def _text(self) -> str:
@@ -258,7 +274,8 @@ class _Parser(TokenCursor):
             raise _NotUnderstoodError
 
 
-def _opaque(*parts: Predicate) -> Predicate:
+def opaque(*parts: Predicate) -> Predicate:
+    """Return an expression of these parts of which nothing else is known."""
     return Opaque(frozenset[Ref]().union(*(references(p) for p in parts)))
 
 
@@ -278,19 +295,35 @@ def _like(left: Predicate, right: Predicate) -> Predicate:
     return right
 
 
-def _one_of(left: Predicate, several: Sequence[Predicate]) -> Predicate:
+def one_of(left: Predicate, several: Sequence[Predicate]) -> Predicate:
+    """Return ``left IN (several)``; `Opaque` where Spark changes the column first."""
     values = [_like(left, value) for value in several]
     constants = [v for v in values if isinstance(v, Const) and _is_comparable(left, v)]
     if isinstance(left, Ref) and len(constants) == len(values):
         return OneOf(left, tuple(v.value for v in constants))
-    return _opaque(left, *values)
+    return opaque(left, *values)
 
 
-def _compare(op: CompareOp, left: Predicate, right: Predicate) -> Predicate:
+def compare(op: CompareOp, left: Predicate, right: Predicate) -> Predicate:
+    """Return ``left op right``; `Opaque` where Spark changes the column first."""
     if isinstance(left, Const) and isinstance(right, Ref):
-        return _compare(op.flipped, right, left)
+        return compare(op.flipped, right, left)
     right = _like(left, right)
-    return Compare(op, left, right) if _is_comparable(left, right) else _opaque(left, right)
+    return Compare(op, left, right) if _is_comparable(left, right) else opaque(left, right)
+
+
+def like_prefix(left: Predicate, pattern: Predicate) -> Predicate:
+    """Return ``left LIKE pattern`` for a prefix or a plain text; `Opaque` for other patterns."""
+    match left, pattern:
+        case Ref(type=kind), Const(str() as text) if kind == STRING:
+            if _PLAIN_PATTERN.fullmatch(text):
+                return Compare(CompareOp.EQUAL, left, pattern)
+            if text.endswith("%") and _PLAIN_PATTERN.fullmatch(text[:-1]):
+                return StartsWith(left, text[:-1])
+    return opaque(left, pattern)
+
+
+_PLAIN_PATTERN = re.compile(r"[^%_\\]*", re.DOTALL)
 
 
 def _is_comparable(left: Predicate, right: Predicate) -> bool:
@@ -307,14 +340,39 @@ def _is_comparable(left: Predicate, right: Predicate) -> bool:
 
 
 def _fits(kind: object, value: object) -> bool:
+    """Return whether a constant is compared with a column by its value.
+
+    Numbers of other types are: `puredelta.log.files.value_order` knows what Spark makes of them.
+    """
     match value:
         case bool():
             return kind == BOOLEAN
-        case int():
-            return kind in INTEGRAL
+        case int() | decimal.Decimal():
+            return kind in INTEGRAL or kind in FLOATING or isinstance(kind, DecimalType)
+        case float():
+            return kind in INTEGRAL or kind in FLOATING
         case str():
             return kind == STRING
+        case bytes():
+            return kind == BINARY
+        case dt.datetime():
+            return kind == (TIMESTAMP_NTZ if value.tzinfo is None else TIMESTAMP)
         case dt.date():
             return kind == DATE
         case _:
             return value is None
+
+
+def _number(text: str) -> int | float | decimal.Decimal:
+    """Return the value of a number as Spark's parser reads it."""
+    upper = text.upper()
+    if upper.endswith("BD"):
+        return decimal.Decimal(upper[:-2])
+    digits = upper.rstrip("LSYDF")
+    if upper[-1] in "LSY":
+        return int(digits)
+    if upper.endswith("F"):
+        return single_precision(float(digits))
+    if upper.endswith("D") or "E" in digits:
+        return float(digits)
+    return decimal.Decimal(digits) if "." in digits else int(digits)

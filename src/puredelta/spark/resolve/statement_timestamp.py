@@ -7,6 +7,7 @@ from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
+from puredelta.spark.connect.messages import plan_of, rows_of
 from puredelta.spark.jvm.analyzer import ClockReading, reads_clock
 from puredelta.spark.jvm.frames import analyzed_plan, frame_of
 from puredelta.spark.jvm.plans import Plan
@@ -29,10 +30,10 @@ class ConnectTimestamp:
 
     def bind(self, rows: DataFrame) -> DataFrame:
         """Return the same rows with the statement's timestamp wherever they read the clock."""
-        plan = connect.plan_of(rows)
+        plan = plan_of(rows)
         if not connect.reads_clock(plan):
             return rows
-        return connect.rows_of(connect.with_timestamp(plan, self._micros), rows)
+        return rows_of(connect.with_timestamp(plan, self._micros), rows)
 
     @cached_property
     def _micros(self) -> int:

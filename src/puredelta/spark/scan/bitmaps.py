@@ -22,6 +22,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from puredelta.spark.connect.messages import local_rows
 from puredelta.spark.session.names import (
     FILE_ORDINAL,
     ROW_INDEX,
@@ -31,6 +32,7 @@ from puredelta.spark.session.names import (
     WORD_HITS,
 )
 from puredelta.spark.session.row_bitmap import RowBitmap, popcount
+from puredelta.spark.session.session import is_connect
 
 WORD_INDEX_BITS = 38
 """Bits of the word index in a packed key: 2**44 rows a file, 2**25 files."""
@@ -221,7 +223,9 @@ def _word_frame(
         columns.append(bits.view(np.int64))
     fields = [T.StructField(name, T.LongType(), nullable=False) for name in (WORD, *names)]
     table = pa.table([words, *columns], [WORD, *names])
-    frame = spark.createDataFrame(table, T.StructType(fields))
+    schema = T.StructType(fields)
+    make = local_rows if is_connect(spark) else SparkSession.createDataFrame
+    frame = make(spark, table, schema)
     return F.broadcast(frame) if len(words) <= broadcast_max else frame
 
 

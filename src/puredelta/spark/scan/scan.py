@@ -22,13 +22,19 @@ from puredelta.spark.scan.arrow_scan import arrow_scan, pruning_arrow_scan
 from puredelta.spark.scan.bitmaps import rows_by_file, rows_outside
 from puredelta.spark.scan.connect_scan import connect_scan
 from puredelta.spark.scan.data_file import DataFile, ReadLayout
+from puredelta.spark.scan.late_scan import LateScan, late_rows
 from puredelta.spark.scan.native_scan import native_scan, skipping_scan
 from puredelta.spark.scan.scan_columns import PARQUET_ROW_INDEX, ScanColumns, days_in, fields_of
 from puredelta.spark.scan.skippable_files import SkippableFiles, data_files, is_for_spark
 from puredelta.spark.session.data_access import DataIo, DataPaths, data_io
 from puredelta.spark.session.delta_conf import BOUNDS_TELL_NAN
 from puredelta.spark.session.names import BASE_ROW_ID, FILE_ORDINAL, ROW_INDEX
-from puredelta.spark.session.session import is_connect
+from puredelta.spark.session.session import (
+    is_connect,
+    known_settings,
+    setting_of,
+    settings_of,
+)
 from puredelta.spark.session.types import without_table_metadata
 from puredelta.spark.values.char_varchar import read_limits
 from puredelta.store.base import Store
@@ -77,6 +83,11 @@ def scan(
         >>> scan(spark, log.snapshot(), columns=["id"]).count()  # doctest: +SKIP
         1200
     """
+    if is_connect(spark) and files is None and not with_position:
+        settings = settings_of(spark)
+        with known_settings(settings):
+            read = for_query(spark, read_columns(spark, snapshot, columns))
+            return _late_scan(spark, snapshot, read, settings, time_travel=time_travel)
     read = read_columns(spark, snapshot, columns, files)
     if not with_position:
         read = for_query(spark, read)
@@ -84,6 +95,29 @@ def scan(
         spark, snapshot, files, read, with_position=with_position, time_travel=time_travel
     )
     return read.select(rows, *(POSITION if with_position else ()))
+
+
+def _late_scan(
+    spark: SparkSession,
+    snapshot: Snapshot,
+    read: ScanColumns,
+    settings: Mapping[str, str],
+    *,
+    time_travel: bool,
+) -> DataFrame:
+    """Return the rows of a snapshot over Connect, whose files are chosen when a plan is sent."""
+
+    def make(files: FileTable, names: frozenset[str] | None) -> DataFrame:
+        some = read if names is None else read.only(names)
+        return some.select(physical_rows(spark, snapshot, files, some, time_travel=time_travel))
+
+    late = LateScan(
+        files=SkippableFiles.of(snapshot),
+        make=make,
+        settings=settings,
+        by_column=not is_for_spark(spark, snapshot.files, snapshot.root_uri),
+    )
+    return late_rows(spark, late, _origin_options(snapshot, time_travel=time_travel))
 
 
 def scan_strictly(
@@ -116,10 +150,8 @@ def read_columns(
 
 def for_query(spark: SparkSession, read: ScanColumns) -> ScanColumns:
     """Return what is read for a query of the user's, who may say that bounds tell of NaN."""
-    if is_connect(spark):
-        return read
     key, default = BOUNDS_TELL_NAN.key, BOUNDS_TELL_NAN.default
-    tells = BOUNDS_TELL_NAN.read({key: str(spark.conf.get(key, default))})
+    tells = BOUNDS_TELL_NAN.read({key: setting_of(spark, key, str(default))})
     return replace(read, bounds_tell_nan=tells)
 
 
@@ -154,9 +186,7 @@ def physical_rows(
         read,
         has_ordinal=with_position or bool(deleted),
         options={
-            TABLE_OPTION: snapshot.address,
-            VERSION_OPTION: str(snapshot.version),
-            TIME_TRAVEL_OPTION: str(time_travel).lower(),
+            **_origin_options(snapshot, time_travel=time_travel),
             **_strictness(strict=with_position or read.misses_no_file),
         },
         open_at=snapshot.open_at,
@@ -237,6 +267,14 @@ def _read(
     has_own = PARQUET_ROW_INDEX in read.data_schema.names
     row = PARQUET_ROW_INDEX if has_own else "_metadata.row_index"
     return rows.withColumn(ROW_INDEX, F.col(row))
+
+
+def _origin_options(snapshot: Snapshot, *, time_travel: bool) -> Mapping[str, str]:
+    return {
+        TABLE_OPTION: snapshot.address,
+        VERSION_OPTION: str(snapshot.version),
+        TIME_TRAVEL_OPTION: str(time_travel).lower(),
+    }
 
 
 def _strictness(*, strict: bool) -> Mapping[str, str]:

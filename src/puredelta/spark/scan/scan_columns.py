@@ -33,6 +33,7 @@ from puredelta.spark.session.names import (
     FILE_TIME,
     require_no_helper_names,
 )
+from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.types import (
     as_nullable,
     holds_struct,
@@ -105,6 +106,25 @@ class ScanColumns:
             by_field_id=mode is ColumnMappingMode.ID,
         )
 
+    def only(self, names: frozenset[str]) -> ScanColumns:
+        """Return the same columns, of which those that are not in ``names`` are all NULL."""
+        pairs = [(f.name, s) for f, s in zip(self.wanted.fields, self.sources, strict=True)]
+        kept = {source for name, source in pairs if name in names and source is not None}
+        if not kept:  # rows without any column could not be counted
+            stored = [*self.partition_schema.names, *self.data_schema.names]
+            kept = set(stored[:1])
+
+        def some(schema: T.StructType) -> T.StructType:
+            return T.StructType([f for f in schema.fields if f.name in kept])
+
+        return dataclasses.replace(
+            self,
+            data_schema=some(self.data_schema),
+            partition_schema=some(self.partition_schema),
+            sources=tuple(source if source in kept else None for source in self.sources),
+            required=self.required & kept,
+        )
+
     def with_row_ids(self, tracked: RowTrackingColumns) -> ScanColumns:
         """Return them with the columns of which ids and commit versions of rows are made."""
         return self._with(
@@ -136,8 +156,9 @@ class ScanColumns:
         is_inside = any(len(path) > 1 for path in kept)
         if any(f.metadata for f in self.wanted.fields) or not simple or is_inside:
             return rows.select(*self._columns(kept), *helpers)
-        if self.wanted.names == read == rows.columns and not kept:
-            return rows
+        is_same = self.wanted.names == read and not kept
+        if is_same and not is_connect(rows.sparkSession) and read == rows.columns:
+            return rows  # a client would have to ask for the columns
         # A Column costs many round trips to the JVM, an expression one.
         texts = [
             _unpushed_text(field) if (field.name,) in kept else quoted(field.name)
@@ -162,7 +183,10 @@ class ScanColumns:
         Filters do not reach Parquet through those in ``kept``, nor through a cast.
         """
         for source, field in zip(self.sources, self.wanted.fields, strict=True):
-            column = F.lit(None) if source is None else F.col(quoted(source))
+            if source is None:
+                yield F.lit(None).cast(field.dataType).alias(field.name, metadata=field.metadata)
+                continue
+            column = F.col(quoted(source))
             if self.is_mapped and holds_struct(field.dataType):
                 column = column.cast(as_nullable(field.dataType))
             else:

@@ -203,6 +203,15 @@ class SkippableFiles:
 
         ``predicate`` is that of `predicate`; ``bounds_tell_nan`` as in `prune`.
         """
+        places = self.places_for(
+            predicate, by_statistics=by_statistics, bounds_tell_nan=bounds_tell_nan
+        )
+        return None if places is None else self.files_at(places)
+
+    def places_for(
+        self, predicate: Predicate, *, by_statistics: bool, bounds_tell_nan: bool = False
+    ) -> list[int] | None:
+        """Return the places of the files that `files_for` returns, in order; None for all."""
         pruning = prune(
             self._files,
             self._config,
@@ -215,9 +224,7 @@ class SkippableFiles:
         self._statistics = pruning.statistics
         places = np.flatnonzero(pruning.mask.to_numpy(zero_copy_only=False))
         self._log(pruning, len(places))
-        if len(places) == len(self):
-            return None
-        return self._data_files(self._files.take(pa.array(places)), places)
+        return None if len(places) == len(self) else list(map(int, places))
 
     def stored_names(self) -> dict[str, str]:
         """Return the names that columns have in data files, by their logical names."""

@@ -13,20 +13,15 @@ from dataclasses import asdict, dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.log.files.file_table import FileTable
 from puredelta.log.replay.snapshot import Snapshot
-from puredelta.log.skipping.pruning import prune_files
-from puredelta.protocol.schema.types import PrimitiveType, StructField, StructType
-from puredelta.protocol.values.predicates import Ref, Side
+from puredelta.protocol.schema.types import PrimitiveType, StructField
 from puredelta.spark.jvm.expressions import aliased
 from puredelta.spark.jvm.file_index import SCAN_CLASS, relation_of
 from puredelta.spark.jvm.frames import analyzed_plan, logical_plan
 from puredelta.spark.jvm.plans import Plan, projected
-from puredelta.spark.resolve.predicate_from_sql import NamedSide, Names, parse_predicate
 from puredelta.spark.scan.scan import TABLE_OPTION, TIME_TRAVEL_OPTION, VERSION_OPTION, scan
 from puredelta.spark.session.data_access import DataIo, data_io
-from puredelta.spark.session.delta_conf import STATS_SKIPPING
-from puredelta.spark.session.session import SessionInfo, is_connect
+from puredelta.spark.session.session import is_connect
 
 _TAG = "puredelta.origin"
 
@@ -47,14 +42,10 @@ def table_rows(
     """Return the rows of a snapshot; their plan says that this table is its origin.
 
     ``time_travel`` tells that the user chose the version. ``where`` is a condition on the rows
-    as SQL text; over Connect, where plans cannot ask for files, it chooses the files now. Runs
-    no job; errors as `scan`.
+    as SQL text. Runs no job; errors as `scan`.
     """
-    if is_connect(spark):
-        files = None if where is None else _files_where(spark, snapshot, where)
-        rows = scan(spark, snapshot, files, time_travel=time_travel)
-    else:
-        rows = scan(spark, snapshot, time_travel=time_travel)
+    rows = scan(spark, snapshot, time_travel=time_travel)
+    if not is_connect(spark):
         set_origin(logical_plan(rows), snapshot, time_travel=time_travel)
     return rows if where is None else rows.where(where)
 
@@ -85,29 +76,6 @@ def _narrowest(fields: Sequence[StructField], partition_columns: Sequence[str]) 
         return partition_columns[0]
     narrow = [f.name for f in fields if isinstance(f.type, PrimitiveType)]
     return narrow[0] if narrow else fields[0].name
-
-
-def _files_where(spark: SparkSession, snapshot: Snapshot, where: str) -> FileTable | None:
-    """Return the files that may hold rows of a condition; None: any, it is not understood."""
-    columns = [
-        (
-            f.name,
-            Ref(Side.TARGET, (f.name,), f.type),
-            f.type if isinstance(f.type, StructType) else None,
-        )
-        for f in snapshot.config.schema.fields
-    ]
-    session = SessionInfo.of(spark)
-    names = Names(
-        sides=[NamedSide(side=Side.TARGET, qualifier=None, columns=columns)],
-        case_sensitive=session.case_sensitive,
-    )
-    predicate = parse_predicate(where, names)
-    if predicate is None:
-        return None
-    by_statistics = STATS_SKIPPING.flag(session.settings)
-    kept = prune_files(snapshot.files, snapshot.config, predicate, by_statistics=by_statistics)
-    return snapshot.files.select(kept)
 
 
 def set_origin(plan: Plan, snapshot: Snapshot, *, time_travel: bool = False) -> None:

@@ -32,7 +32,7 @@ from puredelta.spark.jvm.gateway import mapped_in_arrow
 from puredelta.spark.jvm.hadoop import has_file_system
 from puredelta.spark.session.catalogs import has_vended_keys
 from puredelta.spark.session.delta_conf import IO
-from puredelta.spark.session.session import is_connect, runs_here
+from puredelta.spark.session.session import is_connect, runs_here, setting_of
 from puredelta.store.base import Store, temporary_name
 from puredelta.store.location import ObjectLocation, parse_object_location
 from puredelta.store.object_store import ObjectStore
@@ -61,7 +61,7 @@ def data_io(spark: SparkSession, uris: Iterable[str]) -> DataIo:
     Raises:
         InvalidRequestError: the session asks for a way that there is not.
     """
-    chosen = IO.read({IO.key: str(spark.conf.get(IO.key, IO.default))})
+    chosen = IO.read({IO.key: setting_of(spark, IO.key, str(IO.default))})
     if chosen != IO.default:
         return DataIo(chosen)
     wanted = tuple(uris)

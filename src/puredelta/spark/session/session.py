@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -72,10 +74,32 @@ class SessionInfo:
         )
 
 
+_known_settings: ContextVar[Mapping[str, str] | None] = ContextVar("known settings", default=None)
+
+
+@contextmanager
+def known_settings(settings: Mapping[str, str]) -> Iterator[None]:
+    """Let `settings_of` and `setting_of` answer with these settings, without a request."""
+    token = _known_settings.set(settings)
+    try:
+        yield
+    finally:
+        _known_settings.reset(token)
+
+
 def settings_of(spark: SparkSession) -> Mapping[str, str]:
     """Return every setting that was made, all read at once."""
+    if (known := _known_settings.get()) is not None:
+        return known
     settings = session_settings(spark)
     return spark.conf.getAll if settings is None else settings
+
+
+def setting_of(spark: SparkSession, key: str, default: str) -> str:
+    """Return one setting, or its default."""
+    if (known := _known_settings.get()) is not None:
+        return known.get(key, default)
+    return str(spark.conf.get(key, default))
 
 
 def is_connect(spark: SparkSession) -> bool:

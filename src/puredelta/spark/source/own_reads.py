@@ -20,11 +20,11 @@ from pyspark.sql import DataFrame
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.actions.paths import absolute_uri, short_uri
 from puredelta.protocol.values.predicates import And, Predicate, Side
+from puredelta.spark.connect.messages import every_message, kind_of, plan_of
 from puredelta.spark.jvm.analyzer import expression_trees, folded, reads_clock
 from puredelta.spark.jvm.expressions import Expression
 from puredelta.spark.jvm.frames import analyzed_plan, frame_of
 from puredelta.spark.jvm.plans import Plan, collected_metrics, empty_relation
-from puredelta.spark.resolve.connect import parts_of, plan_of
 from puredelta.spark.resolve.predicate_from_json import SideColumn, predicate_of
 from puredelta.spark.scan.scan import TABLE_OPTION, TIME_TRAVEL_OPTION, VERSION_OPTION
 from puredelta.spark.scan.table_rows import PlanOrigin, find_origin, scanned_table, with_version
@@ -49,8 +49,8 @@ def connect_reads(
 ) -> ConnectReads:
     """Return how the rows read a table, beside versions that were asked for."""
     versions, asks_server = set[int](), False
-    for message in _every_message(plan_of(rows)):
-        kind = message.DESCRIPTOR.full_name
+    for message in every_message(plan_of(rows)):
+        kind = kind_of(message)
         asks_server = asks_server or kind in _OF_SERVER
         if kind == _SCAN and TABLE_OPTION in message.options:
             options = message.options
@@ -60,14 +60,6 @@ def connect_reads(
     if asks_server and not versions and _is_read_by_server(rows, snapshot):
         return ConnectReads(reads_table=True, is_current=_shows_all_files(rows, snapshot))
     return ConnectReads(reads_table=bool(versions), is_current=is_current)
-
-
-def _every_message(plan: Any) -> Iterator[Any]:
-    pending = [plan]
-    while pending:
-        message = pending.pop()
-        yield message
-        pending.extend(parts_of(message))
 
 
 def _is_read_by_server(rows: DataFrame, snapshot: Snapshot) -> bool:

@@ -25,13 +25,14 @@ from puredelta.protocol.schema.char_varchar import (
     parse_limits,
 )
 from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.session.session import setting_of
 
 _PADDING = "spark.sql.readSideCharPadding"
 
 
 def read_limits(spark: SparkSession, config: TableConfig) -> Mapping[str, Limits]:
     """Return the columns that are read filled up with blanks; none if the session says so."""
-    if (spark.conf.get(_PADDING, "true") or "").lower() != "true":
+    if setting_of(spark, _PADDING, "true").lower() != "true":
         return {}
     described = config.char_varchar_columns
     return {

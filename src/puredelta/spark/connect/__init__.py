@@ -1,0 +1,1 @@
+"""The Connect edge: plans of a client as messages, seen when they are sent."""

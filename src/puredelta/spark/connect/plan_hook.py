@@ -1,0 +1,123 @@
+"""The hook that sees each plan of a Connect session right before it is sent.
+
+Whatever a client does with a plan goes through two methods of its gRPC stub: ``ExecutePlan`` and
+``AnalyzePlan``. PySpark may send a request again: each time the hook makes a new request of the
+one it is given, which stays as it is.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from enum import Enum
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from puredelta.spark.connect.messages import Message, client_of, copy_of, parts_of
+
+_PLAN = "spark.connect.Plan"
+_HOOKED = ("ExecutePlan", "AnalyzePlan")
+_MARK = "_puredelta_planner"
+_ZSTD_BYTES_MAX = 1 << 31
+
+
+class Use(Enum):
+    """The purpose for which a plan is sent."""
+
+    ROWS = "rows"
+    """Its rows are computed, or it is asked which files they come from."""
+    COLUMNS = "columns"
+    """Nothing but its columns or its meaning is asked for."""
+    WHOLE = "whole"
+    """Later plans may see less of it than it shows: a view."""
+    CACHED = "cached"
+    """Its rows are kept, and later plans with it are answered from them."""
+    UNCACHED = "uncached"
+    """Its rows are no longer kept."""
+
+
+_USES = {
+    "explain": Use.ROWS,
+    "input_files": Use.ROWS,
+    "persist": Use.CACHED,
+    "unpersist": Use.UNCACHED,
+    "get_storage_level": Use.WHOLE,
+}
+"""The uses of an ``AnalyzePlan`` request by its kind; any other one is about columns."""
+_VIEW = "create_dataframe_view"
+
+Planner = Callable[[Message, Use], None]
+"""Changes a plan or a relation in place, before it is sent for a use."""
+
+
+def watch_plans(spark: SparkSession, mark: bytes, planner: Planner) -> None:
+    """Let a planner change every plan of a session in which the bytes of ``mark`` are.
+
+    A second call for the same session changes nothing.
+    """
+    stub = client_of(spark)._stub  # noqa: SLF001 - there is no public way
+    if hasattr(stub, _MARK):
+        return
+    setattr(stub, _MARK, planner)
+    for name in _HOOKED:
+        setattr(stub, name, _planned(getattr(stub, name), mark, planner))
+
+
+def _planned(send: Callable[..., Any], mark: bytes, planner: Planner) -> Callable[..., Any]:
+    def call(request: Message, *args: Any, **kwargs: Any) -> Any:
+        return send(planned_request(request, mark, planner), *args, **kwargs)
+
+    return call
+
+
+def planned_request(request: Message, mark: bytes, planner: Planner) -> Message:
+    """Return a request as it is sent: the same one, or another with changed plans."""
+    sent = _inflated(request)
+    if mark not in sent.SerializeToString():
+        return request
+    sent = copy_of(request) if sent is request else sent
+    use = _use_of(sent)
+    for plan in _plans(sent):
+        planner(plan, use)
+    return sent
+
+
+def _plans(message: Message) -> list[Message]:
+    """Return the plans and, where a request has bare relations, these."""
+    found: list[Message] = []
+    for part in parts_of(message):
+        kind = part.DESCRIPTOR.full_name
+        found += [part] if kind in {_PLAN, "spark.connect.Relation"} else _plans(part)
+    return found
+
+
+def _use_of(request: Message) -> Use:
+    if "analyze" in {field.name for field in request.DESCRIPTOR.oneofs}:
+        return _USES.get(request.WhichOneof("analyze"), Use.COLUMNS)
+    is_command = request.plan.WhichOneof("op_type") == "command"
+    is_view = is_command and request.plan.command.WhichOneof("command_type") == _VIEW
+    return Use.WHOLE if is_view else Use.ROWS
+
+
+def _inflated(request: Message) -> Message:
+    """Return a request whose plans are not compressed, the same one if none is."""
+    packed = [plan for plan in _plans(request) if _is_compressed(plan)]
+    if not packed:
+        return request
+    request = copy_of(request)
+    zstd: Any = importlib.import_module("zstandard")  # the client has compressed by it
+    for plan in _plans(request):
+        if not _is_compressed(plan):
+            continue
+        operation = copy_of(plan.compressed_operation)
+        data = zstd.ZstdDecompressor().decompress(operation.data, max_output_size=_ZSTD_BYTES_MAX)
+        is_root = operation.op_type == type(operation).OP_TYPE_RELATION
+        (plan.root if is_root else plan.command).ParseFromString(data)
+    return request
+
+
+def _is_compressed(plan: Message) -> bool:
+    if plan.DESCRIPTOR.full_name != _PLAN:
+        return False
+    return bool(plan.WhichOneof("op_type") == "compressed_operation")

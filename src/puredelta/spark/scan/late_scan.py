@@ -1,0 +1,325 @@
+"""Rows of a table over Spark Connect whose files are chosen when a plan is sent.
+
+A client owns its plans until they are sent, so the client is the planner. The frame of a table has
+a mark in the place of its scan: a relation that no server knows. Right before a plan is sent, each
+mark is replaced by the scan of the files that the plan needs: those that may hold rows of its
+conditions, by the evaluator that a classic session is answered with. A plan that is only asked for
+its columns reads no file at all.
+
+Conditions are read from the plan. Where that leaves doubts (SQL text, joins, functions) and there
+are many files, the optimizer is asked: one request. A frame in Spark's cache keeps the plan that it
+was cached with.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from puredelta.errors import ErrorCode, UnsupportedError
+from puredelta.log.files.clock import random_id
+from puredelta.log.files.file_table import FileTable
+from puredelta.protocol.schema.sql_lexer import TokenKind, keywords, tokenize
+from puredelta.protocol.schema.types import StructType
+from puredelta.protocol.values.predicates import And, Predicate, Ref, Side
+from puredelta.spark.connect.messages import (
+    RELATION,
+    Message,
+    copy_of,
+    every_message,
+    kind_of,
+    new_relation,
+    parts_of,
+    plan_of,
+    relation_rows,
+    texts_of,
+)
+from puredelta.spark.connect.plan_hook import Use, watch_plans
+from puredelta.spark.connect.pushed_filters import Needed, Skeleton, needed_of, zone_in
+from puredelta.spark.resolve.plan_conditions import Column, TableRead, table_reads
+from puredelta.spark.scan.skippable_files import SkippableFiles
+from puredelta.spark.session.delta_conf import BOUNDS_TELL_NAN, STATS_SKIPPING
+from puredelta.spark.session.session import known_settings
+from puredelta.spark.session.types import quoted, to_spark
+
+logger = logging.getLogger(__name__)
+
+_FORMAT = "puredelta"
+"""No server has a data source of this name: a mark that is not replaced is an error."""
+_SCAN_OPTION = "puredelta.scan"
+_MARK = _SCAN_OPTION.encode()
+ASKED_MIN = 8
+"""Files from which on a question to the optimizer costs less than to open them all."""
+_ASKED_BYTES_MAX = 1 << 20
+"""A plan with more data in it is not sent twice."""
+_QUERIES = keywords("SELECT WITH FROM VALUES TABLE (")
+_COMMANDS = re.compile(r"\b(?:insert|update|delete|merge|set|into)\b", re.IGNORECASE)
+
+_CLOCK = re.compile(
+    r"\b(?:now|current_timestamp|current_date|current_time|curdate|localtimestamp|unix_timestamp|"
+    r"today|tomorrow|yesterday)\b",
+    re.IGNORECASE,
+)
+"""Words of conditions that mean another time when the plan is run than when it is explained."""
+
+_scans: weakref.WeakValueDictionary[str, LateScan] = weakref.WeakValueDictionary()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LateScan:
+    """What a mark stands for."""
+
+    files: SkippableFiles
+    make: Callable[[FileTable, frozenset[str] | None], DataFrame]
+    """Returns the rows of some files; columns that are not in the names may be NULL."""
+    settings: Mapping[str, str]
+    """Of the session, when the frame was made."""
+    by_column: bool
+    """Whether each column that is read costs, so that it pays to ask for them."""
+
+    @property
+    def schema(self) -> StructType:
+        """The columns of the table."""
+        return self.files.config.schema
+
+    def columns(self) -> list[Column]:
+        """Return the columns as conditions name them."""
+        return [
+            (
+                f.name,
+                Ref(Side.TARGET, (f.name,), f.type),
+                f.type if isinstance(f.type, StructType) else None,
+            )
+            for f in self.schema.fields
+        ]
+
+    def chosen(self, conditions: Sequence[Predicate]) -> FileTable:
+        """Return the files that may hold rows of which all conditions are true."""
+        if not conditions:
+            return self.files.table
+        places = self.files.places_for(
+            And(tuple(conditions)),
+            by_statistics=STATS_SKIPPING.flag(self.settings),
+            bounds_tell_nan=BOUNDS_TELL_NAN.flag(self.settings),
+        )
+        return self.files.table if places is None else self.files.table.take(places)
+
+    def relation(self, files: FileTable, names: frozenset[str] | None = None) -> Message:
+        """Return the scan of some files."""
+        with known_settings(self.settings):
+            return plan_of(self.make(files, names))
+
+
+def late_rows(spark: SparkSession, scan: LateScan, options: Mapping[str, str]) -> DataFrame:
+    """Return a frame of a Connect session with a mark for a scan; ``options`` tell its table."""
+    token = random_id()
+    _scans[token] = scan
+    relation = new_relation()
+    source = relation.read.data_source
+    source.format = _FORMAT
+    for name, value in {**options, _SCAN_OPTION: token}.items():
+        source.options[name] = value
+    watch_plans(spark, _MARK, LatePlanner(spark))
+    return relation_rows(spark, relation, keep=scan)
+
+
+def late_scan_of(relation: Message) -> LateScan | None:
+    """Return the scan that a relation is a mark of, if it is one.
+
+    Raises:
+        UnsupportedError: the frame that the mark was made for is gone.
+    """
+    if relation.WhichOneof("rel_type") != "read":
+        return None
+    if relation.read.WhichOneof("read_type") != "data_source":
+        return None
+    token = relation.read.data_source.options.get(_SCAN_OPTION)
+    if token is None:
+        return None
+    found = _scans.get(token)
+    if found is None:
+        raise UnsupportedError(
+            "The plan reads a Delta table by a frame that is gone. Read the table again.",
+            code=ErrorCode.UNSUPPORTED_ON_CONNECT,
+        )
+    return found
+
+
+class LatePlanner:
+    """Replaces the marks in the plans of one session; threads may share it."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = weakref.ref(spark)
+        self._lock = threading.Lock()
+        self._cached: set[bytes] = set()
+        """Relations that are in Spark's cache."""
+        self._zone: list[Any] = []
+
+    def __call__(self, plan: Message, use: Use) -> None:
+        """Replace the marks in a plan or a relation that is sent for a use."""
+        if use in {Use.CACHED, Use.UNCACHED}:
+            self._remember(plan, use)
+        if use is not Use.ROWS:
+            for relation, scan in list(_marks(plan)):
+                _replace(relation, scan, none=use is Use.COLUMNS)
+            return
+        if self._cached:
+            self._keep_cached(plan)
+        for outer in _outermost(plan):
+            self._choose(outer)
+
+    def _remember(self, relation: Message, use: Use) -> None:
+        key = relation.SerializeToString(deterministic=True)
+        with self._lock:
+            if use is Use.CACHED:
+                self._cached.add(key)
+            else:
+                self._cached.discard(key)
+
+    def _keep_cached(self, plan: Message) -> None:
+        for message in every_message(plan):
+            if kind_of(message) != RELATION:
+                continue
+            if message.SerializeToString(deterministic=True) in self._cached:
+                for relation, scan in list(_marks(message)):
+                    _replace(relation, scan)
+
+    def _choose(self, outer: Message) -> None:
+        """Replace the marks in a relation by the files that it needs."""
+        scans = {id(relation): scan for relation, scan in _marks(outer)}
+        if not scans:
+            return
+        try:
+            reads = table_reads(outer, _columns_of)
+        except Exception:  # doubt skips no file
+            logger.warning("All files are read: choosing some failed", exc_info=True)
+            reads = [TableRead(relation) for relation, _ in _marks(outer)]
+        found = [scan for read in reads if (scan := late_scan_of(read.relation)) is not None]
+        files = [scan.chosen(read.conditions) for read, scan in zip(reads, found, strict=True)]
+        asked = [
+            n
+            for n, (read, scan) in enumerate(zip(reads, found, strict=True))
+            if (read.in_doubt and len(files[n]) >= ASKED_MIN) or scan.by_column
+        ]
+        needed = self._asked(outer, reads, asked) if asked and _may_be_asked(outer) else {}
+        for n, (read, scan) in enumerate(zip(reads, found, strict=True)):
+            more = needed.get(n, Needed())
+            chosen = scan.chosen([*read.conditions, *more.conditions])
+            names = more.columns if scan.by_column else None
+            _put(read.relation, scan.relation(chosen, names))
+
+    def _asked(
+        self, outer: Message, reads: Sequence[TableRead], asked: Sequence[int]
+    ) -> dict[int, Needed]:
+        """Return what the optimizer would read in some places; nothing if it does not say."""
+        spark = self._spark()
+        if spark is None:
+            return {}
+        places = {id(reads[n].relation): n for n in asked}
+        skeletons = {n: Skeleton.of(scan.schema) for n in asked
+                     if (scan := late_scan_of(reads[n].relation)) is not None}  # fmt: skip
+        question = _with_skeletons(spark, outer, places, skeletons)
+        try:
+            frame: Any = relation_rows(spark, question)
+            explained = frame._explain_string(mode="formatted")  # noqa: SLF001 - prints else
+        except PySparkException:
+            return {}  # the plan itself is refused soon
+        answers = needed_of(explained, list(skeletons.values()), self._server_zone)
+        return dict(zip(skeletons, answers, strict=True))
+
+    def _server_zone(self) -> Any:
+        """Return the time zone of the server's JVM, asked for once."""
+        spark = self._spark()
+        if not self._zone and spark is not None:
+            try:
+                [row] = spark.sql(_ZONE).collect()
+                self._zone.append(zone_in(str(row[0])))
+            except PySparkException:
+                self._zone.append(None)
+        return self._zone[0] if self._zone else None
+
+
+_ZONE = "SELECT java_method('java.util.TimeZone', 'getDefault')"
+
+
+def _columns_of(relation: Message) -> list[Column] | None:
+    scan = late_scan_of(relation)
+    return None if scan is None else scan.columns()
+
+
+def _marks(message: Message) -> list[tuple[Message, LateScan]]:
+    return [
+        (part, scan)
+        for part in every_message(message)
+        if kind_of(part) == RELATION and (scan := late_scan_of(part)) is not None
+    ]
+
+
+def _outermost(message: Message) -> list[Message]:
+    """Return the relations inside a message that are inside no other relation."""
+    if kind_of(message) == RELATION:
+        return [message]
+    return [found for part in parts_of(message) for found in _outermost(part)]
+
+
+def _replace(relation: Message, scan: LateScan, *, none: bool = False) -> None:
+    every = scan.files.table
+    _put(relation, scan.relation(every.take([]) if none else every))
+
+
+def _put(relation: Message, new: Message) -> None:
+    """Put another relation in the place of one; columns that are bound to it stay bound."""
+    number = relation.common.plan_id if relation.common.HasField("plan_id") else None
+    relation.CopyFrom(new)
+    if number is not None:
+        relation.common.plan_id = number
+
+
+def _with_skeletons(
+    spark: SparkSession,
+    outer: Message,
+    places: Mapping[int, int],
+    skeletons: Mapping[int, Skeleton],
+) -> Message:
+    """Return a copy of a relation with skeletons in some places, and no files in the others."""
+    question = copy_of(outer)
+    for relation, (mark, scan) in zip(_marks(outer), _marks(question), strict=True):
+        n = places.get(id(relation[0]))
+        if n is None:
+            _replace(mark, scan, none=True)
+        else:
+            _put(mark, _skeleton_relation(spark, scan, skeletons[n]))
+    return question
+
+
+def _skeleton_relation(spark: SparkSession, scan: LateScan, skeleton: Skeleton) -> Message:
+    kinds = to_spark(scan.schema)
+    for field, other in zip(kinds.fields, skeleton.columns, strict=True):
+        field.name, field.metadata = other, {}
+    rows = spark.read.schema(kinds).parquet()
+    names = skeleton.columns.items()
+    return plan_of(rows.selectExpr(*(f"{n} AS {quoted(real)}" for n, (real, _) in names)))
+
+
+def _may_be_asked(outer: Message) -> bool:
+    """Return whether an explanation of a relation runs nothing and stays true when it is run."""
+    if outer.ByteSize() > _ASKED_BYTES_MAX or any(map(_CLOCK.search, texts_of(outer))):
+        return False
+    texts = [m.query for m in every_message(outer) if kind_of(m) == "spark.connect.SQL"]
+    return all(map(_is_query, texts))
+
+
+def _is_query(text: str) -> bool:
+    """Return whether a text surely changes nothing."""
+    tokens = tokenize(text)
+    if not tokens or tokens[0].text.upper() not in _QUERIES:
+        return False
+    return not any(t.kind is TokenKind.WORD and _COMMANDS.fullmatch(t.text) for t in tokens)

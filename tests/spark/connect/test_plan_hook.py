@@ -1,0 +1,141 @@
+"""Requests as they are given to the hook, and as they are sent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from puredelta.spark.connect.plan_hook import Use, planned_request, watch_plans
+
+proto: Any = pytest.importorskip("pyspark.sql.connect.proto", exc_type=ImportError)
+
+MARK = b"the mark"
+
+
+def marked() -> Any:
+    relation = proto.Relation()
+    relation.read.data_source.options["the mark"] = "1"
+    return relation
+
+
+def planned(request: Any) -> tuple[Any, list[Use]]:
+    uses: list[Use] = []
+
+    def planner(plan: Any, use: Use) -> None:
+        uses.append(use)
+        root = plan.root if hasattr(plan, "root") else plan
+        for relation in (root, root.filter.input):
+            if relation.WhichOneof("rel_type") == "read":
+                relation.Clear()
+                relation.range.end = 7
+
+    return planned_request(request, MARK, planner), uses
+
+
+def test_a_request_without_the_mark_is_sent_as_it_is() -> None:
+    request = proto.ExecutePlanRequest()
+    request.plan.root.range.end = 3
+    sent, uses = planned(request)
+    assert sent is request
+    assert uses == []
+
+
+def test_a_request_stays_as_it_is_and_can_be_sent_again() -> None:
+    request = proto.ExecutePlanRequest(operation_id="o")
+    request.plan.root.filter.input.CopyFrom(marked())
+    before = request.SerializeToString(deterministic=True)
+    first, uses = planned(request)
+    second, _ = planned(request)
+    assert request.SerializeToString(deterministic=True) == before
+    assert first.plan.root.filter.input.range.end == 7
+    assert first == second
+    assert first.operation_id == "o"
+    assert uses == [Use.ROWS]
+
+
+@pytest.mark.parametrize(
+    ("kind", "use"),
+    [
+        ("schema", Use.COLUMNS),
+        ("explain", Use.ROWS),
+        ("input_files", Use.ROWS),
+        ("is_streaming", Use.COLUMNS),
+        ("tree_string", Use.COLUMNS),
+        ("semantic_hash", Use.COLUMNS),
+    ],
+)
+def test_uses_of_questions(kind: str, use: Use) -> None:
+    request = proto.AnalyzePlanRequest()
+    getattr(request, kind).plan.root.CopyFrom(marked())
+    sent, uses = planned(request)
+    assert uses == [use]
+    assert getattr(sent, kind).plan.root.range.end == 7
+
+
+def test_uses_of_caches_and_views() -> None:
+    found = []
+    for kind in ("persist", "unpersist", "get_storage_level"):
+        request = proto.AnalyzePlanRequest()
+        getattr(request, kind).relation.CopyFrom(marked())
+        found += planned(request)[1]
+    execution = proto.ExecutePlanRequest()
+    execution.plan.command.create_dataframe_view.input.CopyFrom(marked())
+    found += planned(execution)[1]
+    assert found == [Use.CACHED, Use.UNCACHED, Use.WHOLE, Use.WHOLE]
+
+
+def test_both_plans_of_a_comparison() -> None:
+    request = proto.AnalyzePlanRequest()
+    request.same_semantics.target_plan.root.CopyFrom(marked())
+    request.same_semantics.other_plan.root.CopyFrom(marked())
+    sent, uses = planned(request)
+    assert uses == [Use.COLUMNS] * 2
+    assert sent.same_semantics.other_plan.root.range.end == 7
+
+
+def test_a_compressed_plan_is_unpacked() -> None:
+    zstandard = pytest.importorskip("zstandard", reason="clients compress by it")
+    request = proto.ExecutePlanRequest()
+    operation = request.plan.compressed_operation
+    operation.data = zstandard.compress(marked().SerializeToString())
+    operation.op_type = proto.Plan.CompressedOperation.OP_TYPE_RELATION
+    operation.compression_codec = proto.COMPRESSION_CODEC_ZSTD
+    sent, _ = planned(request)
+    assert sent.plan.root.range.end == 7
+    assert request.plan.WhichOneof("op_type") == "compressed_operation"
+
+
+class Stub:
+    """Two methods as a gRPC stub has them."""
+
+    def __init__(self) -> None:
+        self.sent: list[Any] = []
+        self.ExecutePlan = self.AnalyzePlan = self._send
+
+    def _send(self, request: Any, *, metadata: object = None) -> object:
+        self.sent.append(request)
+        return metadata
+
+
+class Session:
+    """A session with a client that has a stub."""
+
+    def __init__(self) -> None:
+        self.client = self
+        self._stub = Stub()
+
+
+def test_a_session_is_watched_once() -> None:
+    session: Any = Session()
+    calls: list[Use] = []
+    for _ in range(2):
+        watch_plans(session, MARK, lambda _, use: calls.append(use))
+    request = proto.ExecutePlanRequest()
+    request.plan.root.CopyFrom(marked())
+    assert session._stub.ExecutePlan(request, metadata="m") == "m"
+    assert calls == [Use.ROWS]
+    assert len(session._stub.sent) == 1
+    other: Any = Session()
+    other._stub.ExecutePlan(request)
+    assert calls == [Use.ROWS], "another session has a stub of its own"

@@ -1,0 +1,38 @@
+"""Files that queries over Spark Connect read: those that a classic session reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.connect_session import ask
+from tests.spark.scan import connect_skipping
+from tests.spark.scan.skipping_cases import FILES_AND_ROWS
+
+EXPECTED: dict[str, Any] = {
+    "kinds": {kind: [files, files, rows] for kind, (files, rows) in FILES_AND_ROWS.items()},
+    "columns": [1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 10],
+    "plans": [[1, 50], 0, 1, [2, 19], [1, 50], 501, [1, 10], 143],
+    "no_row_is_skipped": [],
+    "requests": [0, 0, 1, 0, 0],
+    "caches": [200, [200, 1, 1], True, False],
+    "meanings": [True, True, False, False, 1],
+    "other_calls": [10, 10, True, 5, 10, [10, 1000], False, 10, 9],
+    "values": [],
+    "clock": [3, 0],
+    "threads": [],
+    "sessions": [1, [[1, 1], [1, 1]]],
+}
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Start one Connect session of its own and ask it everything."""
+    return ask("tests.spark.scan.connect_skipping", tmp_path_factory.mktemp("connect"))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("check", [check.__name__ for check in connect_skipping.CHECKS])
+def test_connect(answers: dict[str, Any], check: str) -> None:
+    assert answers[check] == EXPECTED[check]
