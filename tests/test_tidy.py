@@ -170,7 +170,6 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
     ),
     "one kind of session, or one way to data files": frozenset(
         {
-            "spark/connect/plan_hook.py",
             "spark/connect/pushed_filters.py",
             "spark/resolve/classic.py",
             "spark/resolve/plan_conditions.py",
@@ -181,6 +180,8 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
             "spark/scan/log_answers.py",
             "spark/scan/native_scan.py",
             "spark/source/own_reads.py",
+            "spark/catalog/known_names.py",
+            "statements/names/catalog_query.py",
         }
     ),
     "one concern of requests to a catalog, which can be tested alone": frozenset(

@@ -31,6 +31,7 @@ from puredelta.spark.session.names import FORMAT, is_delta
 from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.storage import session_storage
 from puredelta.statements.execute.dispatch import run_ours, run_query
+from puredelta.statements.names.catalog_query import catalog_query, catalog_rows
 from puredelta.statements.names.names import find_location
 from puredelta.statements.names.parameters import with_computed_names
 from puredelta.statements.names.stored_views import find_stored_view_rows, need_names
@@ -77,7 +78,8 @@ def delta_table(session: Callable[[Any], SparkSession]) -> Make:
                 found = rows_at(spark, captured, location)
                 return qualified(found, name.qualifier) if in_catalog else found
             if is_connect(spark):
-                return original(self, tableName)
+                found = catalog_rows(spark, name.parts)
+                return original(self, tableName) if found is None else found
             rows = find_stored_view_rows(spark, name.parts)
             if rows is not None:
                 return rows
@@ -147,6 +149,10 @@ def delta_sql(original: Method) -> Method:
         result = run_ours(self, text, args=args, fields=kwargs)
         if result is not None:
             return result
+        if is_connect(self):
+            may_name = _MAY_NAME_TABLES.search(text) is not None
+            rows = catalog_query(self, text, args=args, fields=kwargs) if may_name else None
+            return original(self, text, args, **kwargs) if rows is None else rows
         found = _named(self, _FIELD.sub("field", text) if kwargs else text)
         if need_names(found.views):
             result = run_query(self, text, args=args, fields=kwargs)
@@ -163,6 +169,6 @@ def _named(spark: SparkSession, text: str) -> NamedRelations:
 
     A text that cannot contain one is not read again.
     """
-    if is_connect(spark) or _MAY_NAME_TABLES.search(text) is None:
+    if _MAY_NAME_TABLES.search(text) is None:
         return NamedRelations(tables=(), views=())
     return find_relations(spark, named_relations(spark, text))

@@ -37,11 +37,12 @@ def kinds(spark: SparkSession, directory: Path) -> Any:
     path = str(directory / "t")
     puredelta.write(many_types(spark), path)
     rows = puredelta.read(spark, path)
+    counts = [F.expr(f"count_if({c})").alias(kind) for kind, c in KINDS.items()]
+    counted = rows.agg(*counts).collect()[0]
     found = {}
     for kind, condition in KINDS.items():
-        some = rows.where(condition)
         nested = rows.select("*", F.lit(1).alias("one")).where(condition).groupBy().count()
-        found[kind] = [files(some), files(nested), some.count()]
+        found[kind] = [files(rows.where(condition)), files(nested), counted[kind]]
     return found
 
 
@@ -100,7 +101,7 @@ def no_row_is_skipped(spark: SparkSession, directory: Path) -> Any:
         puredelta.write(many_types(spark), path, partition_by=layout, properties=options)
         DeltaTable.forPath(spark, path).delete("id % 30 IN (0, 29)")
         rows = puredelta.read(spark, path)
-        tried = list(conditions(24, seed=len(layout)))
+        tried = list(conditions(10, seed=len(layout)))
         counts = [F.expr(f"count_if({c})").alias(f"c{n}") for n, c in enumerate(tried)]
         wanted = rows.agg(*counts).collect()[0]
         for n, condition in enumerate(tried):
@@ -215,10 +216,9 @@ def values(spark: SparkSession, directory: Path) -> Any:
         by_text = [row["id"] for row in spark.sql(query, args={"s": text}, t=table).collect()]
         in_list = "SELECT id FROM {t} WHERE s IN (:s, 'nothing, else')"
         by_list = [row["id"] for row in spark.sql(in_list, args={"s": text}, t=table).collect()]
-        by_frame = [row["id"] for row in table.where(F.col("s") == text).collect()]
         by_function = [row["id"] for row in table.where(F.concat("s", F.lit("")) == text).collect()]
-        if not by_text == by_list == by_frame == by_function == [n]:
-            wrong.append([text, by_text, by_list, by_frame, by_function])
+        if not by_text == by_list == by_function == [n]:
+            wrong.append([text, by_text, by_list, by_function])
     return wrong
 
 

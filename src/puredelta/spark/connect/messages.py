@@ -136,6 +136,13 @@ def query_rows(
     return made
 
 
+def named_rows(spark: SparkSession, name: str) -> DataFrame:
+    """Return the rows of a name, in back-ticks, as the server alone understands it."""
+    relation = new_relation()
+    relation.read.named_table.unparsed_identifier = name
+    return relation_rows(spark, relation)
+
+
 def local_rows(spark: SparkSession, table: pa.Table, schema: T.StructType) -> DataFrame:
     """Return the rows of an Arrow table as a frame of a Connect session, without a request.
 

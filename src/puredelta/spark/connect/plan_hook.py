@@ -14,6 +14,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from puredelta.protocol.schema.sql_lexer import TokenKind, keywords, tokenize
 from puredelta.spark.connect.messages import Message, client_of, copy_of, parts_of
 
 _PLAN = "spark.connect.Plan"
@@ -62,6 +63,55 @@ def watch_plans(spark: SparkSession, mark: bytes, planner: Planner) -> None:
     setattr(stub, _MARK, planner)
     for name in _HOOKED:
         setattr(stub, name, _planned(getattr(stub, name), mark, planner))
+
+
+def watch_changes(spark: SparkSession, changed: Callable[[], None]) -> None:
+    """Call a function before anything is sent that may change what names mean in a session.
+
+    These are all commands but questions (SHOW, DESCRIBE, EXPLAIN) and plain queries.
+    """
+    stub = client_of(spark)._stub  # noqa: SLF001 - there is no public way
+    send = stub.ExecutePlan
+
+    def call(request: Message, *args: Any, **kwargs: Any) -> Any:
+        if may_change_names(_inflated(request).plan):
+            changed()
+        return send(request, *args, **kwargs)
+
+    stub.ExecutePlan = call
+
+
+def may_change_names(plan: Message) -> bool:
+    """Return whether a plan is a command that may change the catalog, a view or a setting."""
+    if plan.WhichOneof("op_type") != "command":
+        return bool(plan.root.WhichOneof("rel_type") == "catalog")
+    if plan.command.WhichOneof("command_type") != "sql_command":
+        return True
+    command = plan.command.sql_command
+    root = command.input
+    if root.WhichOneof("rel_type") == "with_relations":
+        root = root.with_relations.root
+    text = root.sql.query if root.WhichOneof("rel_type") == "sql" else command.sql
+    tokens = tokenize(text)
+    is_question = bool(tokens) and tokens[0].text.upper() in _QUESTIONS
+    return not is_question and not is_query(text)
+
+
+def is_query(text: str) -> bool:
+    """Return whether a text surely changes nothing.
+
+    >>> is_query("WITH t AS (SELECT 1) SELECT * FROM t"), is_query("FROM t INSERT INTO u SELECT 1")
+    (True, False)
+    """
+    tokens = tokenize(text)
+    if not tokens or tokens[0].text.upper() not in _QUERIES:
+        return False
+    return not any(t.kind is TokenKind.WORD and t.text.upper() in _COMMANDS for t in tokens)
+
+
+_QUERIES = keywords("SELECT WITH FROM VALUES TABLE (")
+_QUESTIONS = keywords("SHOW DESCRIBE DESC EXPLAIN")
+_COMMANDS = keywords("INSERT UPDATE DELETE MERGE SET INTO")
 
 
 def _planned(send: Callable[..., Any], mark: bytes, planner: Planner) -> Callable[..., Any]:

@@ -27,7 +27,6 @@ from pyspark.sql import DataFrame, SparkSession
 from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.log.files.clock import random_id
 from puredelta.log.files.file_table import FileTable
-from puredelta.protocol.schema.sql_lexer import TokenKind, keywords, tokenize
 from puredelta.protocol.schema.types import StructType
 from puredelta.protocol.values.predicates import And, Predicate, Ref, Side
 from puredelta.spark.connect.messages import (
@@ -42,7 +41,7 @@ from puredelta.spark.connect.messages import (
     relation_rows,
     texts_of,
 )
-from puredelta.spark.connect.plan_hook import Use, watch_plans
+from puredelta.spark.connect.plan_hook import Use, is_query, watch_plans
 from puredelta.spark.connect.pushed_filters import Needed, Skeleton, needed_of, zone_in
 from puredelta.spark.resolve.plan_conditions import Column, TableRead, table_reads
 from puredelta.spark.scan.skippable_files import SkippableFiles
@@ -60,8 +59,6 @@ ASKED_MIN = 8
 """Files from which on a question to the optimizer costs less than to open them all."""
 _ASKED_BYTES_MAX = 1 << 20
 """A plan with more data in it is not sent twice."""
-_QUERIES = keywords("SELECT WITH FROM VALUES TABLE (")
-_COMMANDS = re.compile(r"\b(?:insert|update|delete|merge|set|into)\b", re.IGNORECASE)
 
 _CLOCK = re.compile(
     r"\b(?:now|current_timestamp|current_date|current_time|curdate|localtimestamp|unix_timestamp|"
@@ -314,12 +311,4 @@ def _may_be_asked(outer: Message) -> bool:
     if outer.ByteSize() > _ASKED_BYTES_MAX or any(map(_CLOCK.search, texts_of(outer))):
         return False
     texts = [m.query for m in every_message(outer) if kind_of(m) == "spark.connect.SQL"]
-    return all(map(_is_query, texts))
-
-
-def _is_query(text: str) -> bool:
-    """Return whether a text surely changes nothing."""
-    tokens = tokenize(text)
-    if not tokens or tokens[0].text.upper() not in _QUERIES:
-        return False
-    return not any(t.kind is TokenKind.WORD and _COMMANDS.fullmatch(t.text) for t in tokens)
+    return all(map(is_query, texts))

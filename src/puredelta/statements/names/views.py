@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from pyspark.sql import DataFrame, SparkSession
 from typing_extensions import Self
 
+from puredelta.spark.connect.messages import query_rows
 from puredelta.spark.session.names import PREFIX, quote_name
 from puredelta.spark.session.session import is_connect
 
@@ -84,6 +85,31 @@ class TemporaryViews:
             return spark.sql(text)
         fields: dict[str, Any] = used
         return spark.sql(_with_fields(text, used), **fields)
+
+
+class References:
+    """Names for rows that a Connect client sends along with its text.
+
+    A name is used by no other statement: for the time of its analysis the server makes a view.
+    """
+
+    def __init__(self) -> None:
+        self.rows: dict[str, DataFrame] = {}
+        """By name."""
+
+    def add(self, rows: DataFrame, again: Again | None = None) -> str:  # noqa: ARG002
+        """Return the name of these rows, one for equal rows."""
+        for name, known in self.rows.items():
+            if known is rows:
+                return name
+        name = f"{PREFIX}rows_{uuid.uuid4().hex}"
+        self.rows[name] = rows
+        return name
+
+    def query(self, spark: SparkSession, text: str, args: object = None) -> DataFrame:
+        """Return the rows of a query that may have these names; ``args`` are its parameters."""
+        used = {name: rows for name, rows in self.rows.items() if name in text}
+        return query_rows(spark, text, args, used)
 
 
 class TemplateFields:

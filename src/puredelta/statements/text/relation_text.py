@@ -9,7 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from puredelta.protocol.schema.sql_lexer import IDENTIFIERS, Token, TokenKind, keywords
+from puredelta.protocol.schema.sql_lexer import (
+    IDENTIFIERS,
+    Token,
+    TokenKind,
+    keywords,
+    unquoted,
+)
 from puredelta.statements.text.cursor import Cursor
 
 _BEGIN_QUERIES = keywords("SELECT WITH FROM VALUES TABLE MAP REDUCE")
@@ -129,6 +135,57 @@ def _read_keyword(level: _Level, word: str, tokens: Sequence[Token], at: int) ->
         level.in_list = False
         return word in {"SELECT", "SET", "VALUES", "WHERE"}
     return word == "WITH"
+
+
+def table_expression_names(tokens: Sequence[Token]) -> frozenset[int]:
+    """Return the positions of names that mean a common table expression, not a table.
+
+    Its definition sees the names before it, and not its own unless the list is RECURSIVE.
+
+    >>> from puredelta.protocol.schema.sql_lexer import tokenize
+    >>> sorted(table_expression_names(tokenize("WITH t AS (SELECT * FROM t) SELECT * FROM t")))
+    [13]
+    """
+    found: set[int] = set()
+    known: list[set[str]] = [set()]
+    defined: list[str | None] = []
+    bodies = _definitions(tokens)
+    is_recursive = False
+    for at, token in enumerate(tokens):
+        if token.means("RECURSIVE"):
+            is_recursive = True
+        if token.text in _OPENING:
+            name = bodies.get(at)
+            known.append(known[-1] | ({name} if name is not None and is_recursive else set()))
+            defined.append(name)
+        elif token.text in _CLOSING and defined:
+            known.pop()
+            name = defined.pop()
+            if name is not None:
+                known[-1].add(name)
+        elif token.text == ";" and token.kind is TokenKind.SYMBOL:
+            known[-1] = set()
+        elif token.kind in IDENTIFIERS and unquoted(token).lower() in known[-1]:
+            found.add(at)
+    return frozenset(found)
+
+
+def _definitions(tokens: Sequence[Token]) -> dict[int, str]:
+    """Return the brackets that open a common table expression, with its name in lower case."""
+    found = {}
+    for at in range(1, len(tokens)):
+        if not (tokens[at].means("(") and tokens[at - 1].means("AS")):
+            continue
+        name = at - 2
+        if name >= 0 and tokens[name].means(")"):  # names of columns
+            while name >= 0 and not tokens[name].means("("):
+                name -= 1
+            name -= 1
+        before = tokens[name - 1] if name > 0 else None
+        is_defined = before is not None and any(map(before.means, ("WITH", "RECURSIVE", ",")))
+        if is_defined and tokens[name].kind in IDENTIFIERS:
+            found[at] = unquoted(tokens[name]).lower()
+    return found
 
 
 def find_alias_place(cursor: Cursor) -> int | None:

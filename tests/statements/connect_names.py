@@ -1,0 +1,173 @@
+"""What `test_connect_names` asks of a Spark Connect session, run as a program of its own."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+import puredelta
+from puredelta.spark.catalog.connect_entries import run_command
+from tests.connect_session import Requests
+
+
+def files(rows: Any) -> int:
+    return len(rows.inputFiles())
+
+
+def values(spark: SparkSession, text: str, **more: Any) -> list[Any]:
+    return sorted(row[0] for row in spark.sql(text, **more).collect())
+
+
+def texts(spark: SparkSession, _: Path) -> Any:
+    """Names in every kind of query."""
+    count = "SELECT count(*) FROM"
+    return [
+        values(spark, f"{count} t WHERE id < 50"),
+        values(spark, f"{count} db.only JOIN t ON db.only.id = t.id WHERE db.only.id < 7"),
+        values(spark, f"WITH t AS (SELECT id FROM t WHERE id < 9) {count} t"),
+        values(spark, f"{count} t x WHERE id IN (SELECT y.id FROM db.t y WHERE y.id < 4)"),
+        values(spark, f"{count} spark_catalog.default.t WHERE id < :n", args={"n": 5}),
+        values(spark, f"{count} t WHERE id < ?", args=[5]),
+        values(spark, f"{count} IDENTIFIER(:name)", args={"name": "db.t"}),
+        values(spark, "FROM t SELECT count(*)"),
+        len(values(spark, "TABLE t")),
+        values(spark, f"{count} {{d}} d JOIN t USING (id)", d=spark.range(5)),
+        values(spark, f"{count} t VERSION AS OF 0"),
+        values(spark, "SELECT t.id FROM t WHERE id = 3 UNION SELECT id FROM db.t WHERE id = 2"),
+        values(spark, f"{count} t WHERE s = 'FROM t' OR s = \"db.t\""),
+    ]  # fmt: skip
+
+
+def frames(spark: SparkSession, _: Path) -> Any:
+    return [
+        spark.table("t").count(),
+        files(spark.table("db.t").where("id = 5")),
+        files(spark.read.table("spark_catalog.db.t").where("id = 5")),
+        files(spark.sql("SELECT * FROM t WHERE id < 50")),
+        puredelta.DeltaTable.forName(spark, "t").toDF().where("id = 5").count(),
+    ]
+
+
+def views(spark: SparkSession, directory: Path) -> Any:
+    """Views show the present rows; a temporary view hides a table until it is dropped."""
+    spark.sql("CREATE OR REPLACE TEMP VIEW temporary AS SELECT id FROM t WHERE id < 8")
+    names = ("stored", "above", "renamed", "temporary")
+    before = [spark.table(name).count() for name in names]
+    columns = spark.table("renamed").columns
+    one_more = spark.range(-1, 0).selectExpr("id", "1L AS k", "'x' AS s")
+    puredelta.write(one_more, str(directory.parent / "t"), mode="append")
+    after = [spark.table(name).count() for name in names]
+    numbers = values(spark, "SELECT n FROM above")
+    spark.range(3).createOrReplaceTempView("t")
+    hidden = [spark.table("t").count(), *values(spark, "SELECT count(*) FROM t")]
+    spark.catalog.dropTempView("t")
+    shown = spark.table("t").count()
+    puredelta.DeltaTable.forPath(spark, str(directory.parent / "t")).delete("id = -1")
+    return [before, columns, after, numbers, hidden, shown]
+
+
+def others(spark: SparkSession, _: Path) -> Any:
+    """Tables of another format, and errors."""
+    spark.sql("CREATE TABLE other USING parquet AS SELECT 1 AS a")
+    wrong = ("SELECT * FROM missing", "SELECT missing FROM t", "SELECT * FROM t WHER id")
+    refused = [condition_of(spark, text) for text in wrong]
+    return [values(spark, "SELECT a FROM other"), spark.table("other").count(), refused]
+
+
+def condition_of(spark: SparkSession, text: str) -> str:
+    try:
+        spark.sql(text)
+    except PySparkException as error:
+        return (error.getCondition() or "").partition(".")[0]
+    return "none"
+
+
+def made_again(spark: SparkSession, directory: Path) -> Any:
+    """A table that is dropped and made again at another place is looked up again."""
+    paths = [str(directory / name) for name in "ab"]
+    counts = []
+    for n, path in enumerate(paths):
+        puredelta.write(spark.range(n + 1), path)
+        run_command(spark, "DROP TABLE IF EXISTS again")
+        run_command(spark, f"CREATE TABLE again (id BIGINT) USING delta LOCATION '{path}'")
+        counts.append([spark.table("again").count(), *values(spark, "SELECT count(*) FROM again")])
+    return counts
+
+
+def databases(spark: SparkSession, _: Path) -> Any:
+    """A name of one part is that of the current database."""
+    spark.catalog.setCurrentDatabase("db")
+    try:
+        in_db = spark.table("only").count()
+    finally:
+        spark.catalog.setCurrentDatabase("default")
+    try:
+        spark.table("only").count()
+    except PySparkException as error:
+        return [in_db, error.getCondition()]
+    return [in_db, "found"]
+
+
+def requests(spark: SparkSession, _: Path) -> Any:
+    """Of a known name the log tells whether it has changed: no request for the name."""
+    spark.table("t")
+    found = []
+    for query in (
+        lambda: spark.table("t").where("id = 5").collect(),
+        lambda: spark.sql("SELECT k FROM t WHERE id = 5").collect(),
+    ):
+        with Requests(spark) as counted:
+            query()
+        found.append([counted["ExecutePlan"], counted["AnalyzePlan"]])
+    return found
+
+
+CHECKS: tuple[Callable[[SparkSession, Path], Any], ...] = (
+    texts,
+    frames,
+    views,
+    others,
+    made_again,
+    databases,
+    requests,
+)
+
+
+def prepare(spark: SparkSession, directory: Path) -> None:
+    """Make a table of ten files, its entries, and views over them."""
+    path = str(directory / "t")
+    rows = spark.range(0, 1000, 1, 10).selectExpr("id", "id % 7 AS k", "string(id) AS s")
+    puredelta.write(rows, path)
+    spark.sql("CREATE DATABASE db")
+    for name in ("t", "db.t", "db.only"):
+        columns = "id BIGINT, k BIGINT, s STRING"
+        run_command(spark, f"CREATE TABLE {name} ({columns}) USING delta LOCATION '{path}'")
+    spark.sql("CREATE VIEW stored AS SELECT id, k FROM t WHERE k = 1")
+    spark.sql("CREATE VIEW above AS SELECT count(*) AS n FROM stored")
+    spark.sql("CREATE VIEW renamed (a, b) AS SELECT id, k FROM db.t")
+
+
+def answers(spark: SparkSession, directory: Path) -> dict[str, Any]:
+    prepare(spark, directory)
+    assert puredelta.activate(spark)
+    found = {}
+    for check in CHECKS:
+        try:
+            found[check.__name__] = check(spark, directory / check.__name__)
+        except Exception as error:  # noqa: BLE001, PERF203 - the test shows which
+            found[check.__name__] = f"{type(error).__name__}: {error}"[:2000]
+    puredelta.deactivate()
+    return found
+
+
+if __name__ == "__main__":
+    session = SparkSession.builder.remote("local[2]").getOrCreate()
+    found_answers = answers(session, Path(sys.argv[1]))
+    session.stop()
+    print(json.dumps(found_answers))  # noqa: T201 - the answer

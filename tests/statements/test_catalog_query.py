@@ -1,0 +1,77 @@
+"""Texts with names of the catalog, as they are sent with rows in the place of the names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from puredelta.protocol.schema.sql_lexer import replaced, tokenize
+from puredelta.statements.names import catalog_query
+from puredelta.statements.names.views import References
+from puredelta.statements.text.relation_text import table_expression_names
+
+TABLES = {("t",), ("db", "t"), ("odd name",)}
+
+
+def sent(text: str, monkeypatch: pytest.MonkeyPatch, namespace: tuple[str, ...] = ()) -> str:
+    """The text that is sent, with R for each new name."""
+
+    def rows(self: Any, name: tuple[str, ...]) -> Any:
+        known = name in TABLES or name[len(namespace) :] in TABLES
+        return self.known.setdefault(name, object() if known else None)
+
+    monkeypatch.setattr(catalog_query._Names, "rows", rows)
+    names = References()
+    spark: Any = None
+    parts = list(catalog_query._Names(spark, names, namespace).parts(text))
+    named = replaced(text, parts)
+    for name in names.rows:
+        named = named.replace(name, "R")
+    return named
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("SELECT * FROM t", "SELECT * FROM R AS `t`"),
+        ("SELECT * FROM db.t x WHERE x.id = 1", "SELECT * FROM R x WHERE x.id = 1"),
+        ("SELECT db.t.id FROM db.t", "SELECT `t`.`id` FROM R AS `t`"),
+        ("SELECT * FROM `odd name`", "SELECT * FROM R AS `odd name`"),
+        ("SELECT t FROM u WHERE t = 't'", "SELECT t FROM u WHERE t = 't'"),
+        ("SELECT * FROM u, t JOIN db.t y USING (t, z)",
+         "SELECT * FROM u, R AS `t` JOIN R y USING (t, z)"),
+        ("SELECT * FROM t WHERE x IN (SELECT t FROM t)",
+         "SELECT * FROM R AS `t` WHERE x IN (SELECT t FROM R AS `t`)"),
+        ("WITH t AS (SELECT * FROM t) SELECT * FROM t, db.t",
+         "WITH t AS (SELECT * FROM R AS `t`) SELECT * FROM t, R AS `t`"),
+        ("TABLE t", "TABLE R"),
+        ("FROM t |> WHERE id > 1", "FROM R AS `t` |> WHERE id > 1"),
+        ("SELECT * FROM t(1)", "SELECT * FROM t(1)"),
+        ("SELECT * FROM t VERSION AS OF 1", "SELECT * FROM t VERSION AS OF 1"),
+        ("SELECT * FROM delta.`/t`", "SELECT * FROM delta.`/t`"),
+        ("SELECT * FROM a.b.c.t", "SELECT * FROM a.b.c.t"),
+    ],
+)  # fmt: skip
+def test_names(text: str, wanted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert sent(text, monkeypatch) == wanted
+
+
+def test_names_of_a_view_are_those_of_its_namespace(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = sent("SELECT * FROM t JOIN u", monkeypatch, ("spark_catalog", "db"))
+    assert found == "SELECT * FROM R AS `t` JOIN `spark_catalog`.`db`.`u` AS `u`"
+
+
+@pytest.mark.parametrize(
+    ("text", "positions"),
+    [
+        ("WITH a AS (SELECT 1) SELECT * FROM a", [10]),
+        ("WITH a AS (SELECT * FROM a), b AS (SELECT * FROM a) SELECT * FROM b", [16, 21]),
+        ("WITH RECURSIVE a AS (SELECT * FROM a) SELECT 1", [8]),
+        ("WITH a (x) AS (SELECT 1) SELECT * FROM A", [13]),
+        ("SELECT * FROM (WITH a AS (SELECT 1) SELECT * FROM a) JOIN a", [14]),
+        ("SELECT a AS (b) FROM a", []),
+    ],
+)
+def test_common_table_expressions(text: str, positions: list[int]) -> None:
+    assert sorted(table_expression_names(tokenize(text))) == positions

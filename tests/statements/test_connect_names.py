@@ -1,0 +1,44 @@
+"""Names of the catalog in queries of a Spark Connect session."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.connect_session import ask
+
+pytest.importorskip("puredelta.spark.catalog.connect_entries", exc_type=ImportError)
+
+EXPECTED: dict[str, Any] = {
+    "texts": [[50], [7], [9], [4], [5], [5], [1000], [1000], 1000, [5], [1000], [2, 3], [0]],
+    "frames": [1000, 1, 1, 1, 1],
+    "views": [
+        [143, 1, 1000, 8],
+        ["a", "b"],
+        [144, 1, 1001, 9],
+        [144],
+        [3, 3],
+        1001,
+    ],
+    "others": [
+        [1],
+        1,
+        ["TABLE_OR_VIEW_NOT_FOUND", "UNRESOLVED_COLUMN", "PARSE_SYNTAX_ERROR"],
+    ],
+    "made_again": [[1, 1], [2, 2]],
+    "databases": [1000, "TABLE_OR_VIEW_NOT_FOUND"],
+    "requests": [[1, 0], [1, 2]],
+}
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Start one Connect session of its own and ask it everything."""
+    return ask("tests.statements.connect_names", tmp_path_factory.mktemp("connect"))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("check", list(EXPECTED))
+def test_connect(answers: dict[str, Any], check: str) -> None:
+    assert answers[check] == EXPECTED[check]
