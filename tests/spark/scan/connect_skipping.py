@@ -101,7 +101,7 @@ def no_row_is_skipped(spark: SparkSession, directory: Path) -> Any:
         puredelta.write(many_types(spark), path, partition_by=layout, properties=options)
         DeltaTable.forPath(spark, path).delete("id % 30 IN (0, 29)")
         rows = puredelta.read(spark, path)
-        tried = list(conditions(10, seed=len(layout)))
+        tried = list(conditions(8, seed=len(layout)))
         counts = [F.expr(f"count_if({c})").alias(f"c{n}") for n, c in enumerate(tried)]
         wanted = rows.agg(*counts).collect()[0]
         for n, condition in enumerate(tried):
