@@ -60,3 +60,15 @@ def test_maps_of_long_texts_are_divided_too(tmp_path: Path) -> None:
     batches = list(OpenFile(str(tmp_path / "a.parquet")).read(131_072))
     assert max(batch.nbytes for batch in batches) <= LIMITS.read_bytes + (1 << 20)
     assert pa.Table.from_batches(batches)["m"].to_pylist() == maps.to_pylist()
+
+
+def test_a_column_chunk_is_not_held_whole(tmp_path: Path) -> None:
+    values = pa.array([random.Random(n).randbytes(50_000).hex() for n in range(400)])
+    path = tmp_path / "a.parquet"
+    options = {"use_dictionary": False, "compression": "none", "write_batch_size": 1}
+    pq.write_table(pa.table({"t": values}), path, **options)
+    del values
+    before = pa.total_allocated_bytes()
+    batches = OpenFile(str(path)).read(10)
+    assert next(batches).num_rows == 10
+    assert pa.total_allocated_bytes() - before < path.stat().st_size / 4

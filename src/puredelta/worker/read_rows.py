@@ -81,6 +81,8 @@ _WITHOUT_NAME = frozenset({"UNDEFINED", "UNKNOWN"})
 _CALENDARS_AGREE_DAYS = -25_567
 """1900-01-01: long after the last country changed its calendar, and before zones had rules."""
 _DAY_US = 86_400_000_000
+_BUFFER_BYTES = 1 << 17
+"""Of a column chunk, read from a disk at a time."""
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
@@ -236,6 +238,8 @@ def _reader(source: str | pa.NativeFile, **options: Any) -> pq.ParquetReader:
     """Open a file with the reader of `ParquetFile`, which alone looks at no name."""
     reader = pq.ParquetReader()
     options |= {"pre_buffer": False, "coerce_int96_timestamp_unit": "us"}
+    if isinstance(source, str):  # otherwise a column chunk is held whole
+        options["buffer_size"] = _BUFFER_BYTES
     try:
         reader.open(source, arrow_extensions_enabled=True, **options)
     except TypeError:

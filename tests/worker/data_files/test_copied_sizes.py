@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ import pytest
 from puredelta.spark.session.row_bitmap import RowBitmap
 from puredelta.worker.data_files.copy_rows import CopyOrder, RowGroups, copy_source_rows
 from puredelta.worker.data_files.rewrite_file import RewriteTask, rewrite_together
-from puredelta.worker.data_files.write_file import FileAnswer
+from puredelta.worker.data_files.write_file import FileAnswer, write_file
 from puredelta.worker.wire import LIMITS, Limits
 
 ROWS = 6_000
@@ -273,3 +273,28 @@ def test_every_column_keeps_its_codec(tmp_path: Path) -> None:
     assert not grown([path], answer)
     group = pq.read_metadata(tmp_path / str(answer.name)).row_group(0)
     assert [group.column(n).compression for n in (0, 1)] == ["UNCOMPRESSED", "ZSTD"]
+
+
+def test_one_row_group_is_held_at_a_time(tmp_path: Path) -> None:
+    held: list[int] = []
+
+    def tables() -> Iterator[pa.Table]:
+        for _ in range(4):
+            held.append(pa.total_allocated_bytes())
+            yield pa.table({"a": pa.array(np.arange(1 << 20)).cast(pa.float64())})
+
+    write_file(
+        copied_to(tmp_path),
+        tables(),
+        schema=pa.schema({"a": pa.float64()}),
+        codec="none",
+        options=lambda _: {"use_dictionary": False},
+    )
+    assert max(held) - held[0] < 8 << 20
+
+
+def copied_to(directory: Path) -> RewriteTask:
+    """Return an order of which only the place of the new file counts."""
+    return RewriteTask(
+        ordinal=0, source="", directory=str(directory), name_prefix="new", words=b"", bits=b""
+    )

@@ -151,6 +151,7 @@ def _written(
             written = rows if stored is plain else rows.cast(stored)
             writer.write_table(written, row_group_size=rows.num_rows)
             num_rows += rows.num_rows
+            del table, rows, written  # the next ones are made while these would be held
     finally:
         if writer is not None:
             writer.close()
