@@ -24,6 +24,7 @@ from puredelta.worker.footers.thrift_compact import (
     I64,
     Struct,
     UnsupportedLayoutError,
+    i64,
     list_at,
     passed,
     varint,
@@ -192,3 +193,23 @@ def test_a_refused_footer_says_whether_it_takes_keys() -> None:
     with pytest.raises(NoFooterError) as refused:
         parse_footer(FooterEnd(*footer_of(content)))
     assert refused.value.is_encrypted
+
+
+@pytest.mark.parametrize("place", [1 << 40, -1], ids=["far", "negative"])
+@pytest.mark.parametrize("buffer_size", [0, 1 << 17])
+def test_arrow_refuses_a_chunk_outside_of_the_file(
+    place: int, buffer_size: int, tmp_path: Path
+) -> None:
+    """A footer of a known kind is not searched for wrong places, since Arrow compares them."""
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"id": range(300)}), path, use_dictionary=False)
+    content = path.read_bytes()
+    size = int.from_bytes(content[-8:-4], "little")
+    footer = content[-8 - size : -8]
+    old = b"\x26" + i64(4)  # data_page_offset is field 9, after field 7
+    assert old in footer  # the row group has such a field, too, after its columns
+    footer = footer.replace(old, b"\x26" + (b"\x01" if place < 0 else i64(place)), 1)
+    length = len(footer).to_bytes(4, "little")
+    path.write_bytes(content[: -8 - size] + footer + length + b"PAR1")
+    with pytest.raises(OSError, match="corrupt file"):
+        pq.ParquetFile(path, buffer_size=buffer_size).read()
