@@ -112,7 +112,6 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
             "commands/convert/schema.py",
             "commands/convert/verify.py",
             "log/files/known_footers.py",
-            "log/files/leaf_values.py",
         }
     ),
     "one stage of a statement, or one part of its report": frozenset(
@@ -204,6 +203,8 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
     ),
     "code that is shipped to executors": frozenset(
         {
+            "worker/data_files/copied_groups.py",
+            "worker/data_files/spliced_file.py",
             "worker/data_files/rewrite_file.py",
             "worker/lookup/key_lookup.py",
             "worker/scan/scan_rows.py",

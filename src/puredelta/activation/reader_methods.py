@@ -78,8 +78,8 @@ def delta_table(session: Callable[[Any], SparkSession]) -> Make:
                 found = rows_at(spark, captured, location)
                 return qualified(found, name.qualifier) if in_catalog else found
             if is_connect(spark):
-                found = catalog_rows(spark, name.parts)
-                return original(self, tableName) if found is None else found
+                named = catalog_rows(spark, name.parts)
+                return original(self, tableName) if named is None else named
             rows = find_stored_view_rows(spark, name.parts)
             if rows is not None:
                 return rows

@@ -145,6 +145,16 @@ class NewFile:
         self._content = tempfile.SpooledTemporaryFile(max_size=_MEMORY_BYTES)  # noqa: SIM115
         return self._content
 
+    @contextmanager
+    def stream(self) -> Iterator[IO[bytes]]:
+        """Open it to write bytes, once; what was written is whole when the context ends."""
+        sink = self.sink()
+        if isinstance(sink, str):
+            with open(sink, "wb") as file:  # noqa: PTH123
+                yield file
+        else:
+            yield sink
+
     def finish(self) -> tuple[int, int]:
         """Make the file visible as a whole; return its size and time (ms)."""
         if self._content is None or isinstance(self._path, str):

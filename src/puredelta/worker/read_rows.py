@@ -123,6 +123,11 @@ class OpenFile:
         return self._data_end
 
     @property
+    def ranges(self) -> RangeFile | None:
+        """The object that it is read from; ``None`` on a file system."""
+        return self._object
+
+    @property
     def num_row_groups(self) -> int:
         """How many row groups it has."""
         return int(self.metadata.num_row_groups)

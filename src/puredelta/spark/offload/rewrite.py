@@ -270,7 +270,9 @@ class ArrowRewriter:
                 continue
             path = posixpath.join(directories[answer.ordinal], answer.name)
             written[path] = answer
-            added = added_file(answer, path, order.add.partition_values, statistics)
+            added = added_file(
+                answer, path, order.add.partition_values, statistics, before=order.add
+            )
             adds.append(
                 replace(
                     added, tags=order.add.tags, clustering_provider=order.add.clustering_provider

@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import posixpath
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -29,6 +30,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from puredelta.log.files.file_stats import TableStatistics
+from puredelta.log.files.leaf_values import might_contain_nan
+from puredelta.log.files.parquet_footer import ParquetWriter
 from puredelta.protocol.actions.actions import Add, AddChangeFile
 from puredelta.protocol.actions.log_paths import CHANGE_DATA_DIRECTORY
 from puredelta.protocol.actions.paths import decode_path, encode_path
@@ -90,17 +93,40 @@ def added_file(
     path: str,
     partition_values: Mapping[str, str | None],
     statistics: TableStatistics,
+    *,
+    before: Add | None = None,
 ) -> Add:
-    """Return the action that adds a file; ``path`` is relative to the table root, unescaped."""
+    """Return the action that adds a file; ``path`` is relative to the table root, unescaped.
+
+    ``before`` is the file from which values were copied without being read.
+    """
     footer = pq.read_metadata(pa.BufferReader(answer.footer))
+    unproven = () if before is None else _unproven_leaves(answer, footer, before)
     return Add(
         path=encode_path(path),
         partition_values=partition_values,
         size_bytes=answer.size_bytes,
         modified_ms=answer.modified_ms,
         data_change=True,
-        stats=statistics.encode(footer, nan_leaves=answer.nan_columns),
+        stats=statistics.encode(footer, nan_leaves=(*answer.nan_columns, *unproven)),
     )
+
+
+def _unproven_leaves(
+    answer: FileAnswer, footer: pq.FileMetaData, before: Add
+) -> Iterator[tuple[str, ...]]:
+    """Yield the float columns that may hold a NaN unseen: the old file had no bounds of them, and
+    bounds of its writer leave a NaN out.
+    """
+    if not answer.unread or not might_contain_nan("DOUBLE", ParquetWriter.of(footer)):
+        return
+    bounds = json.loads(before.stats or "{}").get("maxValues") or {}
+    for path in answer.unread:
+        found = bounds
+        for name in path:
+            found = found.get(name) if isinstance(found, dict) else None
+        if found is None:
+            yield path
 
 
 _MICRO_DIGITS = 6

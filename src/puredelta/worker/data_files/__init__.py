@@ -1,1 +1,1 @@
-"""New data files, and data files written again without some of their rows."""
+"""New data files, and data files written again with only their changed row groups encoded."""

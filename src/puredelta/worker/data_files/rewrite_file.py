@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from puredelta.worker.data_files.copied_groups import GroupCopy, Kept, kept_of_groups
 from puredelta.worker.data_files.write_file import (
     FILE_ANSWERS,
     CopiedGroups,
@@ -138,6 +139,8 @@ def _rewritten(files: Sequence[_File], limits: Limits) -> FileAnswer:
     # A file without row groups says nothing of how its rows were written.
     first = next((file for file in files if file.source.num_row_groups), files[0])
     tables: Iterable[pa.Table]
+    if len(files) == 1 and (done := _copied_groups(first, limits)) is not None:
+        return replace(done, physical_rows=first.num_rows)
     if len(files) == 1:
         groups = (map(MaskedBatch.kept, group) for group in _groups(first, limits))
         tables = itertools.chain.from_iterable(row_groups(group, limits=limits) for group in groups)
@@ -154,6 +157,38 @@ def _rewritten(files: Sequence[_File], limits: Limits) -> FileAnswer:
         physical_rows=sum(file.num_rows for file in files),
         others=tuple(file.task.ordinal for file in files if file is not first),
     )
+
+
+def _copied_groups(file: _File, limits: Limits) -> FileAnswer | None:
+    """Copy the row groups that keep every row as bytes; ``None``: there is none, or no way to."""
+    task, source = file.task, file.source
+    if task.row_id_column or task.version_column:
+        return None
+    kept = kept_of_groups(source, task.words, task.bits)
+    if Kept.EVERY_ROW not in kept:
+        return None
+    if task.codec is not None and {*column_codecs(source)} != {task.codec}:
+        return None
+    firsts = np.cumsum([0, *(source.metadata.row_group(n).num_rows for n in range(len(kept)))])
+
+    def tables(number: int) -> Iterator[pa.Table]:
+        rows = _group(file, number, int(firsts[number]), limits)
+        return row_groups(map(MaskedBatch.kept, rows), limits=limits)
+
+    codec = task.codec or _codec(source)
+    return GroupCopy(
+        order=task,
+        path=task.source,
+        source=source,
+        kept=kept,
+        schema=target_schema(source),
+        codec=codec,
+        tables=tables,
+        options=lambda rows: {
+            "compression": codec,
+            **_writer_options(source, rows, files=1, keeps_codecs=task.codec is None),
+        },
+    ).write()
 
 
 def _written(

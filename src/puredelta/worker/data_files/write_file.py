@@ -61,6 +61,9 @@ class FileAnswer:
     """Why this worker cannot do it; nothing was written then."""
     partition: tuple[str | None, ...] = ()
     """The partition of a file that holds one, as the log spells values."""
+    unread: tuple[tuple[str, ...], ...] = ()
+    """Float columns, as paths through structs, whose values were copied without being read: they
+    hold a NaN if their old file did."""
     others: tuple[int, ...] = ()
     """The orders besides ``ordinal`` whose rows are in the same file."""
 
@@ -104,18 +107,24 @@ def write_file(
     Storage that this worker cannot see, and rows that it cannot read, are answered as a refusal; a
     full disk is raised. Nothing is left then.
     """
+
+    def write(target: NewFile) -> FileAnswer:
+        chosen = lambda rows: {"compression": codec, **options(rows)}  # noqa: E731
+        return _written(order.ordinal, tables, schema, chosen, target, copied=copied)
+
+    return in_new_file(order, codec, write)
+
+
+def in_new_file(order: FileOrder, codec: str, write: Callable[[NewFile], FileAnswer]) -> FileAnswer:
+    """Write a file of a new name, of which nothing is left after an error.
+
+    ``write`` finishes the file if it has rows; what it raises is handled as by `write_file`.
+    """
     extension = ".parquet" if codec == "none" else f".{codec}.parquet"
     name = f"{order.name_prefix}-{uuid.uuid4()}.c000{extension}"
     target = NewFile(joined(order.directory, name))
     try:
-        answer = _written(
-            order.ordinal,
-            tables,
-            schema,
-            lambda rows: {"compression": codec, **options(rows)},
-            target,
-            copied=copied,
-        )
+        answer = write(target)
     except (*OUT_OF_REACH, OnlySparkError) as failure:
         target.discard()
         return refused(order.ordinal, failure)
@@ -147,7 +156,7 @@ def _written(
                 writer = pq.ParquetWriter(
                     target.sink(), stored, metadata_collector=footers, **chosen
                 )
-            nan_columns.update(_columns_with_nan(rows))
+            nan_columns.update(columns_with_nan(rows))
             written = rows if stored is plain else rows.cast(stored)
             writer.write_table(written, row_group_size=rows.num_rows)
             num_rows += rows.num_rows
@@ -282,10 +291,24 @@ def known_options(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if name in known}
 
 
-def _columns_with_nan(rows: pa.Table) -> Iterator[tuple[str, ...]]:
+def columns_with_nan(rows: pa.Table) -> Iterator[tuple[str, ...]]:
     """Yield the float columns, struct fields included, that hold a NaN."""
     for name, column in zip(rows.column_names, rows.columns, strict=True):
         yield from _leaves_with_nan((name,), column)
+
+
+def float_leaves(schema: pa.Schema) -> Iterator[tuple[str, ...]]:
+    """Yield the float columns, struct fields included, as paths."""
+    for field in schema:
+        yield from _floats_within((field.name,), field.type)
+
+
+def _floats_within(path: tuple[str, ...], kind: pa.DataType) -> Iterator[tuple[str, ...]]:
+    if pa.types.is_floating(kind):
+        yield path
+    elif pa.types.is_struct(kind):
+        for field in kind:
+            yield from _floats_within((*path, field.name), field.type)
 
 
 def _leaves_with_nan(path: tuple[str, ...], column: pa.ChunkedArray) -> Iterator[tuple[str, ...]]:

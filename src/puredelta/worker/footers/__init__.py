@@ -1,1 +1,1 @@
-"""Footers of Parquet files as bytes: a reader of Thrift, and the check before Arrow reads them."""
+"""Footers of Parquet files as bytes: a reader, a writer, and the check before Arrow reads them."""

@@ -1,5 +1,7 @@
 """Thrift's compact protocol, as far as footers of Parquet files and headers of pages need it.
 
+`Struct` reads the values of known fields; `RawStruct` keeps all fields as bytes, to write them.
+
 The header of a field is its number less that of the field before, and its kind. Whole numbers have
 seven bits in a byte, least ones first; numbers that may be negative are doubled. Bytes that are no
 Thrift raise `UnsupportedLayoutError` or IndexError, and never take more time or memory than there
@@ -8,9 +10,11 @@ are bytes: nothing is made before the bytes of it are there, and structs are nes
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
+
+T = TypeVar("T")
 
 TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
 """Kinds of fields."""
@@ -211,6 +215,138 @@ def _elements(content: bytes, at: int, wanted: int | Struct) -> tuple[list[Any],
         value, at = _value(content, at, kind, wanted)
         values.append(value)
     return values, at
+
+
+Reader: TypeAlias = Callable[[bytes, int, int], tuple[Any, int]]
+"""Takes bytes, a place and a kind; returns what was read there, and the place after it."""
+
+
+def structs_at(
+    content: bytes, at: int, kind: int, read: Callable[[bytes, int], tuple[T, int]]
+) -> tuple[list[T], int]:
+    """Read each struct of a list; return them, and the place after the list."""
+    length, element, at = list_at(content, at)
+    if kind != LIST or (length and element != STRUCT):
+        raise UnsupportedLayoutError("a value that is no list of structs")
+    found: list[T] = []
+    for _ in range(length):
+        value, at = read(content, at)
+        found.append(value)
+    return found, at
+
+
+class RawStruct:
+    r"""A struct whose values are kept as bytes, so that what is not changed is written as it was.
+
+    Examples:
+        >>> raw, end = RawStruct.read(b"\x15\x02\x18\x01a\x00", 0)
+        >>> raw.number(1), raw.raw(2), end
+        (1, b'\x01a', 6)
+        >>> raw.set_number(1, 300)
+        >>> raw.encode().hex()
+        '15d80418016100'
+    """
+
+    def __init__(self, fields: Mapping[int, tuple[int, bytes]] | None = None) -> None:
+        """``fields``: kind and encoded value, by number."""
+        self.fields: dict[int, tuple[int, bytes]] = dict(fields or {})
+        self.parts: dict[int, Any] = {}
+
+    @classmethod
+    def read(
+        cls, content: bytes, at: int, readers: Mapping[int, Reader] | None = None
+    ) -> tuple[RawStruct, int]:
+        """Return the struct that begins at a place, and the place after it.
+
+        ``readers`` read fields by number into ``parts``: set these before the struct is encoded. A
+        field that is there twice, or cut short, is no Thrift.
+        """
+        found = cls()
+        fields = found.fields
+        number = 0
+        while header := content[at]:
+            at += 1
+            if header >> 4:
+                number += header >> 4
+                kind = header & _KIND
+            else:
+                number, kind, at = field_at(content, at - 1, number)
+            if number in fields:
+                raise UnsupportedLayoutError(f"field {number} is there twice")
+            if readers is not None and number in readers:
+                found.parts[number], at = readers[number](content, at, kind)
+                fields[number] = kind, b""
+                continue
+            end = passed(content, at, kind)
+            if end > len(content):
+                raise IndexError
+            fields[number] = kind, content[at:end]
+            at = end
+        return found, at + 1
+
+    def encode(self) -> bytes:
+        """Return the struct with its fields in ascending order."""
+        parts: list[bytes] = []
+        last = 0
+        for number in sorted(self.fields):
+            kind, value = self.fields[number]
+            if 0 < number - last < _LONG + 1:
+                parts.append(bytes([number - last << 4 | kind]))
+            else:
+                parts.append(bytes([kind]) + i64(number))
+            parts.append(value)
+            last = number
+        return b"".join([*parts, STOP])
+
+    def __contains__(self, number: int) -> bool:
+        """Whether there is a field of this number."""
+        return number in self.fields
+
+    def raw(self, number: int) -> bytes | None:
+        """Return the encoded value of a field, ``None`` without one."""
+        found = self.fields.get(number)
+        return None if found is None else found[1]
+
+    def number(self, number: int, default: int = 0) -> int:
+        """Return a whole number that might be negative."""
+        found = self.fields.get(number)
+        if found is None:
+            return default
+        if found[0] not in (I16, I32, I64):
+            raise UnsupportedLayoutError(f"field {number} is no whole number")
+        return signed(varint(found[1], 0)[0])
+
+    def set_number(self, number: int, value: int, kind: int = I64) -> None:
+        """Set a field to a whole number that is not negative; one that is there keeps its kind."""
+        if value < 0:
+            raise UnsupportedLayoutError(f"field {number} would be {value}")
+        kept = self.fields.get(number, (kind, b""))[0]
+        self.fields[number] = kept, i64(value)
+
+    def struct(self, number: int) -> RawStruct | None:
+        """Return the struct of a field, ``None`` without one."""
+        found = self.fields.get(number)
+        if found is None:
+            return None
+        if found[0] != STRUCT:
+            raise UnsupportedLayoutError(f"field {number} is no struct")
+        return RawStruct.read(found[1], 0)[0]
+
+    def structs(self, number: int) -> list[RawStruct]:
+        """Return the structs of a list; an empty list without one."""
+        found = self.fields.get(number)
+        if found is None:
+            return []
+        return structs_at(found[1], 0, found[0], RawStruct.read)[0]
+
+    def set_structs(self, number: int, elements: Sequence[bytes]) -> None:
+        """Set a field to a list of encoded structs."""
+        self.fields[number] = LIST, structs(elements)
+
+    def drop(self, *numbers: int) -> None:
+        """Leave fields out."""
+        for number in numbers:
+            self.fields.pop(number, None)
 
 
 def unsigned(number: int) -> bytes:

@@ -1,0 +1,266 @@
+"""A new data file of column chunks that lie in other files: copied as bytes, nothing is decoded.
+
+A chunk lives on as it is, whatever its codec, its encodings and the version of its pages. Its
+page index and its Bloom filter move with it, with the places in them written again. The footer
+comes from the footer of the old file (`puredelta.worker.footers.footer_parts`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import IO, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from puredelta.worker.data_files.byte_ranges import (
+    ByteRanges,
+    MemoryBytes,
+    Span,
+    reader_of_spans,
+)
+from puredelta.worker.footers.footer_parts import (
+    Chunk,
+    Footer,
+    FooterColumn,
+    FooterGroup,
+    bloom_filter_length,
+    shifted_pages,
+)
+from puredelta.worker.footers.sound_footer import (
+    MAGIC,
+    TRAILER_BYTES,
+    UnsoundFooterError,
+    footer_length,
+)
+from puredelta.worker.footers.thrift_compact import UnsupportedLayoutError
+from puredelta.worker.scan.file_columns import parquet_schema, plain_schema
+from puredelta.worker.sound_kinds import require_sound_footer
+
+_BLOOM_HEADER_BYTES = 64
+"""More than the header of a Bloom filter takes."""
+_TAIL_BYTES = 64 * 1024
+_COUNTS_NULLS = 26
+"""The first Arrow that counts a NULL list where what lists hold are structs."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetBytes:
+    """A Parquet file as its footer and its bytes."""
+
+    footer: Footer
+    content: ByteRanges
+
+    @classmethod
+    def of(cls, content: ByteRanges) -> ParquetBytes:
+        """Read the footer of a file; it is sound.
+
+        Raises:
+            UnsupportedLayoutError: the file cannot be copied chunk by chunk.
+            OSError: this worker cannot read it.
+        """
+        size_bytes = content.size_bytes
+        tail = content.read((max(0, size_bytes - _TAIL_BYTES), size_bytes))
+        needed = footer_length(tail[-TRAILER_BYTES:], size_bytes)
+        if needed > len(tail):
+            tail = content.read((size_bytes - needed, size_bytes))
+        try:
+            return cls(Footer(tail[-needed:-TRAILER_BYTES]), content)
+        except IndexError:
+            raise UnsupportedLayoutError("a footer that is cut short") from None
+
+
+def encoded_rows(rows: pa.Table, options: Mapping[str, Any]) -> ParquetBytes:
+    """Encode rows as a Parquet file in memory, in one row group unless there are too many."""
+    out = pa.BufferOutputStream()
+    plain, stored = plain_schema(rows.schema), parquet_schema(rows.schema)
+    written = rows.cast(plain) if rows.schema != plain else rows
+    written = written if stored is plain else written.cast(stored)
+    with pq.ParquetWriter(out, stored, **options) as writer:
+        writer.write_table(written, row_group_size=max(1, rows.num_rows))
+    buffer = out.getvalue()
+    return ParquetBytes.of(MemoryBytes(memoryview(buffer)))
+
+
+@dataclass(slots=True, kw_only=True)
+class _Placed:
+    """A chunk in the new file, and what is beside its pages in its own file."""
+
+    chunk: Chunk
+    source: ByteRanges
+    shift: int
+    bloom: tuple[int, int | None] | None
+    column_index: Span | None
+    offset_index: Span | None
+    found: dict[Span, bytes]
+    """Indexes that were read already."""
+
+    def bloom_span(self) -> Span | None:
+        if self.bloom is None:
+            return None
+        at, length = self.bloom
+        if length is None:
+            start = self.source.read((at, at + _BLOOM_HEADER_BYTES))
+            length = bloom_filter_length(start)
+        return at, at + length
+
+
+class SplicedFile:
+    """A file that is put together in a sink: `add` its row groups, then `finish` it."""
+
+    def __init__(self, footer: Footer, sink: IO[bytes], columns: Sequence[FooterColumn]) -> None:
+        """``footer`` is that of the old file, ``columns`` are those of the new one."""
+        self._footer, self._sink, self._columns = footer, sink, columns
+        self._at = 0
+        self._groups: list[tuple[FooterGroup, list[_Placed], int, Sequence[int]]] = []
+        self._write(MAGIC)
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows there are so far."""
+        return sum(group.num_rows for group, *_ in self._groups)
+
+    def add(
+        self,
+        group: FooterGroup,
+        chunks: Sequence[tuple[ByteRanges, Chunk]],
+        *,
+        replaced: Sequence[int] = (),
+        nan_leaves: Collection[int] = (),
+        mistaken: Collection[int] = (),
+    ) -> None:
+        """Add a row group of the rows of ``group``: a chunk for every leaf, in order.
+
+        ``replaced`` are the leaves with other values than in the old file, ``nan_leaves`` those
+        whose bounds leave a NaN out: they get none. ``mistaken`` are those without statistics.
+        """
+        start = at = self._at
+        unsaid = {*nan_leaves, *mistaken}
+        placed: list[_Placed] = []
+        for leaf, (source, chunk) in enumerate(chunks):
+            begin, end = chunk.span
+            shift, at = at - begin, at + end - begin
+            one = _Placed(
+                chunk=chunk.moved(shift),
+                source=source,
+                shift=shift,
+                bloom=chunk.bloom_filter,
+                column_index=None if leaf in unsaid else chunk.column_index,
+                offset_index=chunk.offset_index,
+                found={},
+            )
+            if leaf in mistaken:
+                one.chunk.drop_statistics()
+            elif leaf in nan_leaves:
+                one.chunk.drop_bounds()
+            placed.append(one)
+        for source, span in _runs(chunks):
+            for part in source.parts(span):
+                self._write(part)
+        _read_indexes([one for one in placed if one.source.in_memory])
+        self._groups.append((group, placed, start, replaced))
+
+    def finish(self) -> bytes:
+        """Write indexes and footer; return the footer as a Parquet file of metadata only.
+
+        Raises:
+            UnsupportedLayoutError: it would not be a sound file.
+        """
+        every = [one for _, placed, *_ in self._groups for one in placed]
+        _read_indexes([one for one in every if not one.source.in_memory])
+        for one in every:
+            if (span := one.bloom_span()) is not None and (found := _whole(one, span)) is not None:
+                one.chunk.set_bloom_filter(self._at, len(found))
+                self._write(found)
+        for one in every:
+            if one.column_index is not None and one.offset_index is not None:
+                found = one.found[one.column_index]
+                one.chunk.set_column_index(self._at, len(found))
+                self._write(found)
+        for one in every:
+            if one.offset_index is not None:
+                found = shifted_pages(one.found[one.offset_index], one.shift)
+                one.chunk.set_offset_index(self._at, len(found))
+                self._write(found)
+        groups = [
+            group.with_chunks(
+                [one.chunk for one in placed], ordinal=number, start=start, replaced=replaced
+            )
+            for number, (group, placed, start, replaced) in enumerate(self._groups)
+        ]
+        end = self._footer.with_groups(groups, num_rows=self.num_rows, columns=self._columns)
+        try:
+            require_sound_footer(end, self._at)
+        except UnsoundFooterError as reason:
+            raise UnsupportedLayoutError(f"put together, {reason}") from None
+        self._write(end)
+        return MAGIC + end
+
+    def _write(self, content: bytes | memoryview) -> None:
+        self._sink.write(content)
+        self._at += len(content)
+
+
+def _runs(chunks: Sequence[tuple[ByteRanges, Chunk]]) -> list[tuple[ByteRanges, Span]]:
+    """Return the ranges to copy; chunks that follow each other are one range."""
+    runs: list[tuple[ByteRanges, Span]] = []
+    for source, chunk in chunks:
+        start, end = chunk.span
+        if runs and runs[-1][0] is source and runs[-1][1][1] == start:
+            runs[-1] = source, (runs[-1][1][0], end)
+        else:
+            runs.append((source, (start, end)))
+    return runs
+
+
+def _read_indexes(placed: Sequence[_Placed]) -> None:
+    """Read the indexes of some chunks, those of one file together."""
+    sources = {id(one.source): one.source for one in placed}
+    for key, source in sources.items():
+        mine = [one for one in placed if id(one.source) == key]
+        wanted = [(one, span) for one in mine for span in _index_spans(one)]
+        find = reader_of_spans(source, [span for _, span in wanted])
+        for one, span in wanted:
+            one.found[span] = find(span)
+
+
+def _index_spans(one: _Placed) -> list[Span]:
+    spans = (one.bloom_span(), one.column_index, one.offset_index)
+    return [span for span in spans if span is not None]
+
+
+def _whole(one: _Placed, span: Span) -> bytes | None:
+    found = one.found[span]
+    return found if len(found) == span[1] - span[0] else None
+
+
+def require_alike(columns: Sequence[FooterColumn], encoded: Footer) -> None:
+    """Refuse rows that Arrow encodes otherwise than the schema of a file says.
+
+    Raises:
+        UnsupportedLayoutError: a column would be read as other values.
+    """
+    if len(columns) != len(encoded.columns):
+        raise UnsupportedLayoutError("other columns than those of the file")
+    for one, other in zip(columns, encoded.columns, strict=True):
+        if not one.is_like(other):
+            name = one.name.decode(errors="replace")
+            raise UnsupportedLayoutError(f"column {name} is stored otherwise")
+
+
+def mistaken_leaves(encoded: Footer) -> list[int]:
+    """Return the leaves whose numbers of NULLs an old Arrow gets wrong.
+
+    Readers know that of Arrow, and not of the writer that the footer of a spliced file names.
+    """
+    if int(pa.__version__.split(".")[0]) >= _COUNTS_NULLS:
+        return []
+    repeated = (column for column in encoded.columns if column.is_repeated)
+    return [leaf for column in repeated for leaf in column.leaves]
+
+
+def leaves_at(group: FooterGroup, paths: Collection[tuple[str, ...]]) -> list[int]:
+    """Return the numbers of the leaves at some paths."""
+    wanted = {tuple(name.encode() for name in path) for path in paths}
+    return [n for n, chunk in enumerate(group.chunks) if wanted and chunk.path in wanted]
