@@ -203,8 +203,6 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
     ),
     "code that is shipped to executors": frozenset(
         {
-            "worker/data_files/copied_groups.py",
-            "worker/data_files/spliced_file.py",
             "worker/data_files/rewrite_file.py",
             "worker/lookup/key_lookup.py",
             "worker/scan/scan_rows.py",

@@ -348,9 +348,14 @@ def names_no_calendar(file: OpenFile, only_spark: Collection[str]) -> bool:
     return OLD_TIMES in only_spark and SPARK_VERSION not in (file.metadata.metadata or {})
 
 
-def unfaithful(source: OpenFile) -> str | None:
-    """Say why a copy through Arrow would not be the same file; ``None`` if it would."""
+def unfaithful(source: OpenFile, columns: Collection[str] | None = None) -> str | None:
+    """Say why a copy through Arrow would not be the same file; ``None`` if it would.
+
+    Without ``columns`` all of them are looked at.
+    """
     leaves = source.leaves()
+    if columns is not None:
+        leaves = [leaf for leaf in leaves if str(leaf.path).split(".", 1)[0] in columns]
     for leaf in leaves:
         kind = leaf.logical_type.type
         if kind in _UNFAITHFUL_TYPES or (kind in _WITHOUT_NAME and not _is_null_type(leaf)):

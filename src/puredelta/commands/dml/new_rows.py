@@ -175,21 +175,25 @@ def rows_with_values(
     *,
     helpers: Sequence[str] = (),
     unjudged: Collection[str] = (),
+    only: Sequence[str] | None = None,
 ) -> DataFrame:
     """Give every row the values of its clause: the table's columns, then `CLAUSE`, `helpers`.
 
     ``frame`` has the number of the clause in `CLAUSE`; ``actions`` maps that number to the values
     of every column except generated ones that are to be computed; ``unjudged`` are columns that
-    are computed in every row of the statement. Runs nothing.
+    are computed in every row of the statement, ``only`` the columns that are wanted, none of them
+    computed. Runs nothing.
     """
     computed = {
         name: [number for number, values in actions.items() if name not in values]
         for name in config.generated_columns
+        if only is None
     }
     missing = {name: numbers for name, numbers in computed.items() if numbers}
     fires = {number: F.col(CLAUSE) == number for number in list(actions)[:-1]}
-    names = [*config.schema.names, CLAUSE, *helpers]
-    values = [_value(name, actions, fires) for name in config.schema.names]
+    wanted = config.schema.names if only is None else only
+    names = [*wanted, CLAUSE, *helpers]
+    values = [_value(name, actions, fires) for name in wanted]
     rows = frame.select(*values, CLAUSE, *helpers).toDF(*names)
     if not missing.keys() <= {*unjudged}:
         rows = stored_rows(rows, config)
@@ -411,12 +415,13 @@ def marked_rows(
     columns: frozenset[str],
     *,
     with_row_ids: bool = False,
+    among: Sequence[int] | None = None,
 ) -> DataFrame:
     """Read the rows of the sets, each with a mark per set; runs nothing.
 
-    `FILE_ORDINAL` counts the files with such rows.
+    `FILE_ORDINAL` counts the files with such rows, or those ``among`` which they are.
     """
-    files = sorted(united(*sets.values()))
+    files = sorted(united(*sets.values())) if among is None else among
     ordinals = {file: number for number, file in enumerate(files)}
     local = {
         mark: {ordinals[file]: bitmap for file, bitmap in rows.items()}

@@ -11,6 +11,7 @@ from functools import partial
 from puredelta.commands.command import Command
 from puredelta.commands.dml.actions import Outcome, commit, prepare_commit
 from puredelta.commands.dml.decide import decide
+from puredelta.commands.dml.in_place import plan_in_place
 from puredelta.commands.dml.new_rows import new_rows
 from puredelta.commands.dml.prune import prune
 from puredelta.commands.dml.resolve.resolve import resolve
@@ -52,7 +53,9 @@ def _change_rows(
     positions = stage(Stage.SEARCH, search, context, plan, look_up=options.look_up)
     decision = stage(Stage.DECIDE, decide, context, plan, positions)
     new = stage(Stage.NEW_ROWS, new_rows, context, plan, decision)
-    written = stage(Stage.WRITE, write, context, decision, new, rewriters=options.rewriters)
+    in_place = partial(plan_in_place, context, plan, decision)
+    writing = partial(write, rewriters=options.rewriters, in_place=in_place)
+    written = stage(Stage.WRITE, writing, context, decision, new)
     with discarded_on_failure(written.discard):
         counts = stage(Stage.VERIFY, verify, context, plan, decision, written)
         prepare = partial(prepare_commit, rows=counts, times=stage)

@@ -85,26 +85,35 @@ def _counted(context: StatementContext, decision: Decision, written: WrittenFile
     matched, by_source = statement.matched, statement.not_matched_by_source
     return RowCounts(
         source=context.source.num_rows,
-        inserted=count_inserted(statement.operation.name, decision.rows, written.new),
+        inserted=count_inserted(
+            statement.operation.name,
+            decision.rows,
+            written.new,
+            num_in_place=written.updated.num_updated,
+        ),
         matched_updated=_num_rows(matched, positions.matched, ResolvedUpdate),
         matched_deleted=_num_rows(matched, positions.matched, ResolvedDelete),
         by_source_updated=_num_rows(by_source, positions.by_source, ResolvedUpdate),
         by_source_deleted=_num_rows(by_source, positions.by_source, ResolvedDelete),
-        copied=written.copied.num_rows,
+        copied=written.copied.num_rows + written.updated.num_rows,
     )
 
 
-def count_inserted(operation: str, plan: RowPlan, new: WriteResult) -> int:
-    """Return the number of inserted rows among the new rows.
+def count_inserted(
+    operation: str, plan: RowPlan, new: WriteResult, *, num_in_place: int = 0
+) -> int:
+    """Return the number of inserted rows among the new rows; ``num_in_place`` updated rows are not
+    among them.
 
     Raises:
         DeltaError: it differs from the plan (DELTA_NUM_RECORDS_MISMATCH).
     """
-    inserted, expected = new.num_rows - plan.num_updates, plan.num_inserts
+    num_rows = new.num_rows + num_in_place
+    inserted, expected = num_rows - plan.num_updates, plan.num_inserts
     if inserted < 0 or (expected is not None and inserted != expected):
         wanted = "any number of" if expected is None else expected
         raise DeltaError(
-            f"{operation} wrote {new.num_rows} rows where {plan.num_updates} updates and {wanted} "
+            f"{operation} wrote {num_rows} rows where {plan.num_updates} updates and {wanted} "
             "inserts were due. Nothing was committed. This is a bug.",
             code=ErrorCode.NUM_RECORDS_MISMATCH,
         )

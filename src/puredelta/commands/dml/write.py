@@ -15,11 +15,13 @@ import numpy as np
 from pyspark.sql import DataFrame
 
 from puredelta.commands.dml.decide import Decision
+from puredelta.commands.dml.in_place import InPlaceUpdate
 from puredelta.commands.dml.new_rows import NewRows
 from puredelta.commands.dml.search_plan import reads_little
 from puredelta.commands.dml.source import StatementContext
 from puredelta.commands.file_options import file_options
 from puredelta.commands.finish import remove_quietly
+from puredelta.errors import UnsupportedError
 from puredelta.log.files.deletion_vectors import (
     DeletionVectorUpdate,
     WrittenVectors,
@@ -34,6 +36,7 @@ from puredelta.spark.offload.rewrite import (
     ArrowRewriter,
     RewriteOrder,
     Rewriter,
+    Rewriting,
     Rewritten,
     SparkRewriter,
 )
@@ -66,6 +69,8 @@ class WrittenFiles:
     fallback: str | None = None
     """The reason why Spark made them, where its Python workers were asked first."""
     copied: Rewritten
+    updated: Rewritten = _NOTHING_COPIED
+    """Files whose changed rows kept their places."""
     vectors: WrittenVectors
     cleanups: tuple[Callable[[], None], ...] = field(default=(), repr=False)
     """Each removes some of the files."""
@@ -73,13 +78,14 @@ class WrittenFiles:
     @property
     def adds(self) -> tuple[Add, ...]:
         """The new data files."""
-        return (*self.new.adds, *self.copied.adds)
+        return (*self.new.adds, *self.copied.adds, *self.updated.adds)
 
     def describe(self) -> str:
         """Return one line for the log."""
         return (
             f"{counted(len(self.new.adds), 'file')} of {counted(self.new.num_rows, 'new row')} "
             f"({self.made_by}), {len(self.copied.adds)} of {self.copied.num_rows:,} copied, "
+            f"{len(self.updated.adds)} with {self.updated.num_updated:,} rows updated in place, "
             f"{counted(len(self.vectors.adds), 'deletion vector')}"
         )
 
@@ -95,6 +101,8 @@ class Rewriters:
 
     arrow: ArrowRewriter
     spark: SparkRewriter
+    updater: ArrowRewriter | None = None
+    """Writes files in which changed rows keep their places; ``None``: there are no such files."""
 
     @property
     def in_order(self) -> tuple[Rewriter, ...]:
@@ -106,14 +114,16 @@ class Rewriters:
         """Return the rewriters of one statement."""
         spark, store, snapshot = context.spark, context.store, context.snapshot
         writer = context.settings.writer
+
+        def arrow(config: TableConfig) -> ArrowRewriter:
+            workers = context.settings.workers
+            return ArrowRewriter(
+                spark=spark, store=store, config=config, settings=workers, writer=writer
+            )
+
         return cls(
-            arrow=ArrowRewriter(
-                spark=spark,
-                store=store,
-                config=snapshot.config,
-                settings=context.settings.workers,
-                writer=writer,
-            ),
+            arrow=arrow(snapshot.config),
+            updater=arrow(context.statement.config),
             spark=SparkRewriter(spark=spark, store=store, snapshot=snapshot, writer=writer),
         )
 
@@ -124,9 +134,10 @@ def write(
     rows: NewRows,
     *,
     rewriters: Callable[[StatementContext], Rewriters] = Rewriters.of,
+    in_place: Callable[[], InPlaceUpdate | None] = lambda: None,
 ) -> WrittenFiles:
     """Write new rows and change rows, and keep the other rows of touched files: as a copy, or in
-    place, with the changed rows under a deletion vector.
+    place, with the changed rows under a deletion vector or beside their new values.
 
     Raises:
         InvalidRequestError: a row breaks a rule of the table.
@@ -137,7 +148,7 @@ def write(
         context=context, decision=decision, rows=rows, rewriters=rewriters(context), cleanups=[]
     )
     try:
-        return writing.run()
+        return writing.run_in_place(in_place()) or writing.run()
     except BaseException:
         for cleanup in writing.cleanups:
             remove_quietly(cleanup)
@@ -163,6 +174,29 @@ class _Writing:
     """The files written so far; two threads add to it."""
     refusals: list[str] = field(default_factory=list)
     """The reason why Spark's Python workers could not copy, if they could not."""
+
+    def run_in_place(self, update: InPlaceUpdate | None) -> WrittenFiles | None:
+        """Write files whose rows keep their places, and the rest beside; ``None``: cannot be."""
+        updater = self.rewriters.updater
+        if update is None or updater is None:
+            return None
+        self.context.store.name_rule()
+        self.cleanups.append(updater.discard)
+        rest = replace(self, decision=update.rest, rows=update.rows)
+        updating = partial(_updated, updater, update)
+        if rest.rows.frame is None and not (rest.decision.files.rewritten or rest.marked):
+            updated, written = updating(), rest.run()
+        else:
+            updated, written = run_concurrently(self.context.spark, updating, rest.run)
+        if isinstance(updated, NotApplicable):
+            logger.info("Rows are not updated in place: %s", updated.reason)
+            written.discard()
+            return None
+        return replace(written, updated=updated)
+
+    @property
+    def marked(self) -> Sequence[RewriteOrder]:
+        return self.decision.files.marked
 
     def run(self) -> WrittenFiles:
         self.cleanups.extend([self.rewriters.arrow.discard, self.rewriters.spark.discard])
@@ -325,6 +359,14 @@ class _Writing:
         if tracked is None or not self.decision.rows.keeps_row_ids:
             return {}
         return {ROW_ID: tracked.row_id}
+
+
+def _updated(updater: ArrowRewriter, update: InPlaceUpdate) -> Rewriting:
+    try:
+        rows, schema = update.values()
+    except UnsupportedError as failure:  # a type that Arrow lacks
+        return NotApplicable(reason=str(failure))
+    return updater.update(update.orders, rows, schema)
 
 
 def rewrite_files(

@@ -29,7 +29,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol, TypeAlias
 
-from pyspark.sql import SparkSession
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from puredelta.errors import DeltaError, ErrorCode
@@ -43,13 +44,14 @@ from puredelta.protocol.table.partitioning import Partitioning
 from puredelta.protocol.table.row_tracking import RowTrackingColumns, tracked_columns
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.offload.workers import (
+    ENABLED,
     WorkerCalls,
     WorkerSettings,
     assign_to_tasks,
     count_tasks,
     parallelism_of,
 )
-from puredelta.spark.offload.write_job import Planned, PlannedFiles, write_alone
+from puredelta.spark.offload.write_job import Planned, PlannedFiles, streamed_answers, write_alone
 from puredelta.spark.scan.bitmaps import mark_rows
 from puredelta.spark.scan.row_tracking_scan import hidden_row_columns, tracked_scan
 from puredelta.spark.scan.scan import scan
@@ -64,6 +66,8 @@ from puredelta.spark.write.writer_settings import COPY_CODECS, WriterSettings
 from puredelta.spark.write.written_files import WriteResult, added_file, discard, keep_answered
 from puredelta.store.base import Store, StoredFile
 from puredelta.worker.data_files.rewrite_file import REWRITE_TASKS, RewriteTask, rewrite
+from puredelta.worker.data_files.update_rows import UPDATE_ORDERS, UpdateOrder
+from puredelta.worker.data_files.updated_file import FileUpdate
 from puredelta.worker.data_files.write_file import FileAnswer
 from puredelta.worker.files import joined
 from puredelta.worker.wire import LIMITS_CODEC
@@ -85,6 +89,8 @@ class Rewritten:
     adds: tuple[Add, ...]
     num_rows: int
     """Rows copied."""
+    num_updated: int = 0
+    """Rows whose values changed where they are."""
     fallback: str | None = None
     """Why Spark copied them and not its Python workers, where these were asked first."""
 
@@ -160,6 +166,8 @@ def _runs(members: Sequence[int], adds: Sequence[Add]) -> list[list[int]]:
 
 logger = logging.getLogger(__name__)
 
+_UPDATE_TASKS = 4
+"""Tasks for each one that a copy would have: files are distributed over them by hash."""
 _NAMED_MAX = 3
 """Files that an error names."""
 
@@ -179,6 +187,52 @@ class ArrowRewriter:
     def rewrite(self, orders: Sequence[RewriteOrder]) -> Rewriting:
         """Rewrite all files in one Spark job (two on Connect), or refuse and leave no file."""
         return write_alone(self.spark, self.plan(orders), self.settings)
+
+    def update(
+        self, orders: Sequence[RewriteOrder], rows: DataFrame, schema: pa.Schema
+    ) -> Rewriting:
+        """Give the rows that each order names other values, and keep every row in its place.
+
+        ``rows`` has the values by ``schema``, then the number of the order and the position. Runs
+        one Spark job; refuses, and leaves no file, where workers cannot do it.
+        """
+        if (refusal := self._refusal()) is not None:
+            return NotApplicable(reason=refusal)
+        if not self.settings.enabled:
+            return NotApplicable(reason=f"{ENABLED.key} is false")
+        directories = [self._directory(order.add) for order in orders]
+        tasks = self._tasks(orders, directories)
+        if isinstance(tasks, NotApplicable):
+            return tasks
+        files = tuple(
+            FileUpdate(
+                ordinal=task.ordinal,
+                source=task.source,
+                directory=task.directory,
+                name_prefix=task.name_prefix,
+                num_updates=len(order.dropped),
+            )
+            for task, order in zip(tasks, orders, strict=True)
+        )
+        update = UpdateOrder(files=files, schema=schema, limits=self.settings.limits)
+        num_tasks = _UPDATE_TASKS * count_tasks(
+            [order.add.size_bytes for order in orders], parallelism_of(self.spark)
+        )
+        with named_failures(self.store.root_uri):
+            answers = streamed_answers(
+                rows, UPDATE_ORDERS.encode(update), min(num_tasks, len(orders))
+            )
+        if isinstance(answers, NotApplicable):
+            self.discard()
+            return answers
+        return self._rewritten(orders, directories, answers, in_place=True)
+
+    def _refusal(self) -> str | None:
+        """Say why chunks of columns must not be copied as they are."""
+        if self.writer.only_spark is not None:
+            return f"{self.writer.only_spark} is set"
+        codec = self.config.properties.compression_codec or self.writer.copy_codec
+        return None if codec is None else f"files are to have the codec {codec}"
 
     def plan(self, orders: Sequence[RewriteOrder]) -> Planned[Rewritten]:
         """Plan to rewrite all files.
@@ -255,7 +309,12 @@ class ArrowRewriter:
             logger.warning("Could not clean up %s: %s", self.store.root_uri, failure)
 
     def _rewritten(
-        self, orders: Sequence[RewriteOrder], directories: Sequence[str], answers: list[FileAnswer]
+        self,
+        orders: Sequence[RewriteOrder],
+        directories: Sequence[str],
+        answers: list[FileAnswer],
+        *,
+        in_place: bool = False,
     ) -> Rewritten:
         statistics = TableStatistics(self.config)
         adds: list[Add] = []
@@ -265,7 +324,8 @@ class ArrowRewriter:
             order = orders[answer.ordinal]
             copied = (answer.ordinal, *answer.others)
             done.update(copied)
-            _require_complete([orders[n] for n in copied], answer)
+            gone = 0 if in_place else count_rows(orders[n].dropped for n in copied)
+            _require_complete([orders[n] for n in copied], answer, gone)
             if answer.name is None:
                 continue
             path = posixpath.join(directories[answer.ordinal], answer.name)
@@ -282,7 +342,12 @@ class ArrowRewriter:
             raise _mismatch(f"{len(orders)} files were to be rewritten and {len(done)} were")
         with named_failures(self.store.root_uri):
             keep_answered(self.store, self._files(), written)
-        return Rewritten(adds=tuple(adds), num_rows=sum(a.kept_rows for a in answers))
+        num_updated = count_rows(order.dropped for order in orders) if in_place else 0
+        return Rewritten(
+            adds=tuple(adds),
+            num_rows=sum(answer.kept_rows for answer in answers) - num_updated,
+            num_updated=num_updated,
+        )
 
     def _directory(self, add: Add) -> str:
         """Return where the new file goes: beside the old one, unless that lies elsewhere.
@@ -319,8 +384,7 @@ def hidden_columns(add: Add, tracked: RowTrackingColumns | None) -> dict[str, An
     }
 
 
-def _require_complete(orders: Sequence[RewriteOrder], answer: FileAnswer) -> None:
-    dropped = count_rows(order.dropped for order in orders)
+def _require_complete(orders: Sequence[RewriteOrder], answer: FileAnswer, dropped: int) -> None:
     if answer.physical_rows - dropped != answer.kept_rows:
         named = ", ".join(order.add.path for order in orders[:_NAMED_MAX])
         more = "" if len(orders) <= _NAMED_MAX else f" and {len(orders) - _NAMED_MAX} more"

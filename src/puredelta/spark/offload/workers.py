@@ -202,7 +202,7 @@ def run_in_workers(
         run = _collected_rows if is_connect(spark) else _collected
         answers = run(spark, tasks, functions, settings)
     except Exception as failure:
-        if (reason := _unfit_worker(failure)) is None:
+        if (reason := unfit_worker(failure)) is None:
             raise
     else:
         reason = next((refusal for _, refusal, _ in answers if refusal), None)
@@ -255,7 +255,7 @@ def _collected_rows(
     return [pickle.loads(answer) for answer in answers.to_pylist()]  # noqa: S301 - our own
 
 
-def _unfit_worker(failure: Exception) -> str | None:
+def unfit_worker(failure: Exception) -> str | None:
     """Say what the workers' Python lacks, if that is why the job failed."""
     sign = _UNFIT_WORKER.search(str(failure))
     return None if sign is None else f"workers: {sign.group()[:_UNFIT_SHOWN]}"

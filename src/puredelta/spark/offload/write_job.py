@@ -7,16 +7,28 @@ nothing of each other. Written by one job they share its start and its tasks, wh
 from __future__ import annotations
 
 import contextlib
+import importlib.util
+import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import BinaryType, StructField, StructType
 
 from puredelta.errors import DeltaError
-from puredelta.spark.offload.workers import WorkerCalls, WorkerSettings, run_in_workers
-from puredelta.spark.session.session import NotApplicable
+from puredelta.spark.offload.workers import (
+    WorkerCalls,
+    WorkerSettings,
+    run_in_workers,
+    unfit_worker,
+)
+from puredelta.spark.session.concurrent_jobs import tagged_jobs
+from puredelta.spark.session.data_access import streamed
+from puredelta.spark.session.names import FILE_ORDINAL, ROW_INDEX
+from puredelta.spark.session.session import NotApplicable, is_connect
 from puredelta.spark.write.parquet_job import named_failures
+from puredelta.worker.data_files.update_rows import update_stream
 from puredelta.worker.data_files.write_file import FILE_ANSWERS, FileAnswer
 from puredelta.worker.wire import Fields
 
@@ -109,3 +121,35 @@ def _finished(planned: PlannedFiles[T], answers: WriteAnswers) -> T | NotApplica
         planned.discard()
         return answers
     return planned.finish(answers)
+
+
+_ANSWERS = StructType([StructField("answer", BinaryType())])
+
+
+def streamed_answers(
+    rows: DataFrame, order: Fields, num_tasks: int
+) -> list[FileAnswer] | NotApplicable:
+    """Write new values, which Spark computes in the same job, into the files of an `UpdateOrder`.
+
+    Rows of a file come to one task in the order of their positions. Returns an answer per file.
+
+    The last columns of ``rows`` are `FILE_ORDINAL` and `ROW_INDEX`. After a refusal files of tasks
+    that succeeded may be there.
+    """
+    if is_connect(rows.sparkSession) and importlib.util.find_spec("pandas") is None:
+        return NotApplicable(reason="PySpark wants pandas for mapInArrow over Spark Connect")
+    ordered = rows.repartition(num_tasks, FILE_ORDINAL)
+    ordered = ordered.sortWithinPartitions(FILE_ORDINAL, ROW_INDEX)
+    try:
+        with tagged_jobs(rows.sparkSession):
+            found = streamed(ordered, update_stream, order, _ANSWERS).toArrow()
+    except Exception as failure:
+        if (reason := unfit_worker(failure)) is None:
+            raise
+        return NotApplicable(reason=reason)
+    answers = [
+        FILE_ANSWERS.decode(pickle.loads(packed))  # noqa: S301 - our own
+        for packed in found["answer"].to_pylist()
+    ]
+    refusal = next((answer.refusal for answer in answers if answer.refusal), None)
+    return answers if refusal is None else NotApplicable(reason=refusal)

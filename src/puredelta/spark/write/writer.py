@@ -83,6 +83,8 @@ class JobOptions:
     """
     files: FileOptions = SESSION_FILES
     """How many files there are, and how they are compressed."""
+    only: frozenset[str] | None = None
+    """The columns that are written, by logical name; ``None``: all of them."""
     hidden: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Long columns of the frame that are in no schema, with their names inside files (row ids)."""
 
@@ -130,6 +132,15 @@ def write_rows(
         written = describe(job, directory, config, store)
         job.require_rows(written.num_rows + written.num_changes)
         return written
+
+
+def stored_values(rows: DataFrame, config: TableConfig, options: JobOptions) -> DataFrame:
+    """Return the columns of ``options.only`` as files hold them, then those of ``options.hidden``.
+
+    Without ``enforce_constraints`` the frame needs no other columns.
+    """
+    layout = _FileLayout(config=config, options=options, names=NameRule.EXACT)
+    return rows.select(*layout.columns())
 
 
 def check_rows(
@@ -213,7 +224,7 @@ class _FileLayout:
     def physical_rows(self, rows: DataFrame) -> DataFrame:
         """Return the rows as the files hold them, followed by the columns of directories."""
         stored = stored_rows(rows, self.config)
-        columns = [*self._columns(), *self._directory_values()]
+        columns = [*self.columns(), *self._directory_values()]
         # Names alone are the rows as they are, and choosing them is many round trips.
         names = [column for column in columns if isinstance(column, str)]
         as_it_is = len(names) == len(columns) and names == list(map(quoted, stored.columns))
@@ -223,12 +234,15 @@ class _FileLayout:
         partitions = map(quoted, self.config.physical_partition_columns)
         return physical_rows.hint("rebalance", *partitions)
 
-    def _columns(self) -> list[Column | str]:
-        config, checks = self.config, self._checks()
+    def columns(self) -> list[Column | str]:
+        """Return the columns that files hold."""
+        config, options, checks = self.config, self.options, self._checks()
         require_stored_fields(config.data_schema)
         physical_fields = config.physical_data_schema(field_ids=True).fields
         columns: list[Column | str] = []
         for logical, physical in zip(config.data_schema.fields, physical_fields, strict=True):
+            if options.only is not None and logical.name not in options.only:
+                continue
             if logical.type == VOID:
                 continue  # a file cannot hold it (M-113)
             # One column carries all checks: Spark needs every column of a written row.

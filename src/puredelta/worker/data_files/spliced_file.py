@@ -161,8 +161,10 @@ class SplicedFile:
         _read_indexes([one for one in placed if one.source.in_memory])
         self._groups.append((group, placed, start, replaced))
 
-    def finish(self) -> bytes:
+    def finish(self, *, without_pairs: Sequence[bytes] = ()) -> bytes:
         """Write indexes and footer; return the footer as a Parquet file of metadata only.
+
+        ``without_pairs`` are keys of key-value pairs that are left out.
 
         Raises:
             UnsupportedLayoutError: it would not be a sound file.
@@ -189,7 +191,12 @@ class SplicedFile:
             )
             for number, (group, placed, start, replaced) in enumerate(self._groups)
         ]
-        end = self._footer.with_groups(groups, num_rows=self.num_rows, columns=self._columns)
+        end = self._footer.with_groups(
+            groups,
+            num_rows=self.num_rows,
+            columns=self._columns,
+            without_pairs=without_pairs,
+        )
         try:
             require_sound_footer(end, self._at)
         except UnsoundFooterError as reason:

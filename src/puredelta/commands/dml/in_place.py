@@ -1,0 +1,225 @@
+"""Files whose changed rows keep their places: a part of stage 7.
+
+Where every changed row of a file is updated and most columns keep their values, the file is written
+again with new values in the changed columns, and all other chunks are copied as bytes. Spark
+computes the values of these columns alone, so it reads no others.
+
+Small files are brought together instead, as before, and so are the rows of tables that record
+changes or track rows, where more than the changed columns is needed.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TypeAlias
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from puredelta.commands.dml.decide import Decision, FiredUpdate, RowPlan
+from puredelta.commands.dml.new_rows import (
+    NewRows,
+    mark_of,
+    marked_clause,
+    marked_rows,
+    new_rows,
+    rows_with_values,
+)
+from puredelta.commands.dml.search_plan import SearchPlan
+from puredelta.commands.dml.source import StatementContext
+from puredelta.protocol.features.properties import ColumnMappingMode
+from puredelta.protocol.schema.types import VOID
+from puredelta.protocol.table.partitioning import Partitioning
+from puredelta.spark.offload.rewrite import RewriteOrder, small_groups
+from puredelta.spark.scan.bitmaps import RowsByFile
+from puredelta.spark.session.names import CLAUSE, FILE_ORDINAL, ROW_INDEX
+from puredelta.spark.session.row_bitmap import RowBitmap
+from puredelta.spark.session.types import arrow_schema, from_spark
+from puredelta.spark.values.constraints import table_checks
+from puredelta.spark.write.writer import JobOptions, stored_values
+
+_SHARE_MAX = 0.5
+"""Of the columns of a file, to be worth copying the others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InPlaceUpdate:
+    """Files that get new values of some columns, and what is left to do besides."""
+
+    orders: tuple[RewriteOrder, ...]
+    """Each with the rows that are updated."""
+    columns: tuple[str, ...]
+    """The columns that change in some row."""
+    values: Callable[[], tuple[DataFrame, pa.Schema]] = field(repr=False)
+    """Makes the new values in stored form, then the number of the order and the position; and the
+    schema of the values. Raises UnsupportedError if Arrow lacks a type."""
+    rest: Decision
+    """The decision without these files and their rows."""
+    rows: NewRows
+    """The new rows of the rest."""
+
+
+def plan_in_place(
+    context: StatementContext, plan: SearchPlan, decision: Decision
+) -> InPlaceUpdate | None:
+    """Choose the files whose changed rows keep their places; ``None``: there are none."""
+    row_plan = decision.rows
+    if not row_plan.from_target or row_plan.recorded or context.tracked is not None:
+        return None
+    columns = _changed_columns(context, row_plan.from_target)
+    if not columns:
+        return None
+    files = _files(context, plan, decision)
+    if not files:
+        return None
+    fired = [_among(update, files) for update in row_plan.from_target]
+    fired = [update for update in fired if update.target]
+    rest = _rest(decision, files)
+    return InPlaceUpdate(
+        orders=tuple(files.values()),
+        columns=columns,
+        values=partial(_values, context, plan, _Asked(tuple(fired), tuple(files), columns)),
+        rest=rest,
+        rows=new_rows(context, plan, rest),
+    )
+
+
+def _changed_columns(context: StatementContext, fired: Sequence[FiredUpdate]) -> tuple[str, ...]:
+    """Return the columns that some clause changes, none if files are better written whole."""
+    config = context.statement.config
+    kept = frozenset.intersection(*(update.action.unchanged for update in fired))
+    changed = [one for one in config.schema.fields if one.name not in kept]
+    stored = len(config.data_schema.fields)
+    asks = (
+        any(one.name in config.partition_columns or one.type == VOID for one in changed)
+        or config.column_mapping is ColumnMappingMode.ID
+        or len(changed) > _SHARE_MAX * stored
+    )
+    return () if asks else tuple(one.name for one in changed)
+
+
+_Files: TypeAlias = Mapping[int, RewriteOrder]
+"""By number of the candidate file."""
+
+
+def _files(context: StatementContext, plan: SearchPlan, decision: Decision) -> _Files:
+    """Return the files in which every changed row is updated, and no row goes away."""
+    touched = decision.positions.touched()
+    numbers = sorted(touched)
+    every = plan.candidates.take(numbers).adds()
+    leaving = {order.add.path for order in decision.files.rewritten}
+    leaving |= {add.path for add in decision.files.dropped}
+    adds = {n: add for n, add in zip(numbers, every, strict=True) if add.path in leaving}
+    groups = small_groups(
+        list(adds.values()), [""] * len(adds), Partitioning.of(context.snapshot.config)
+    )
+    updated: dict[int, RowBitmap] = {}
+    for update in decision.rows.from_target:
+        for file, rows in update.target.items():
+            updated[file] = updated[file] | rows if file in updated else rows
+    return {
+        number: RewriteOrder(add=add, dropped=touched[number])
+        for (number, add), group in zip(adds.items(), groups, strict=True)
+        if group is None and add.deletion_vector is None and updated.get(number) == touched[number]
+    }
+
+
+def _among(update: FiredUpdate, files: _Files) -> FiredUpdate:
+    return replace(update, target={f: rows for f, rows in update.target.items() if f in files})
+
+
+def _rest(decision: Decision, files: _Files) -> Decision:
+    gone = {order.add.path for order in files.values()}
+    row_plan: RowPlan = decision.rows
+    left = [
+        replace(update, target={f: rows for f, rows in update.target.items() if f not in files})
+        for update in row_plan.from_target
+    ]
+    kept = tuple(order for order in decision.files.rewritten if order.add.path not in gone)
+    dropped = tuple(add for add in decision.files.dropped if add.path not in gone)
+    return replace(
+        decision,
+        rows=replace(row_plan, from_target=tuple(update for update in left if update.target)),
+        files=replace(decision.files, rewritten=kept, dropped=dropped),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """New values that Spark computes."""
+
+    fired: tuple[FiredUpdate, ...]
+    files: tuple[int, ...]
+    columns: tuple[str, ...]
+
+
+def _values(
+    context: StatementContext, plan: SearchPlan, asked: _Asked
+) -> tuple[DataFrame, pa.Schema]:
+    statement = context.statement
+    computes = any(name not in u.action.values for u in asked.fired for name in asked.columns)
+    checks = computes or bool(table_checks(statement.config, computed=statement.computed_columns))
+    only = None if checks else asked.columns
+    parts = [
+        _part(context, plan, _of_kind(asked, by_source=by_source), only)
+        for by_source in (False, True)
+        if any(update.by_source is by_source for update in asked.fired)
+    ]
+    rows = functools.reduce(DataFrame.unionAll, parts)
+    rows = statement.timestamp.bind(rows)
+    if statement.has_subqueries:
+        rows = context.command.bind(rows, only_subqueries=True)
+    stored = stored_values(
+        rows,
+        statement.config,
+        JobOptions(
+            enforce_constraints=checks,
+            computed=statement.computed_columns,
+            only=frozenset(asked.columns),
+            hidden={FILE_ORDINAL: FILE_ORDINAL, ROW_INDEX: ROW_INDEX},
+        ),
+    )
+    values = from_spark(T.StructType(stored.schema.fields[: len(asked.columns)]))
+    return stored, arrow_schema(values)
+
+
+def _of_kind(asked: _Asked, *, by_source: bool) -> _Asked:
+    """Return what is asked of clauses of one kind."""
+    return replace(asked, fired=tuple(u for u in asked.fired if u.by_source is by_source))
+
+
+def _part(
+    context: StatementContext, plan: SearchPlan, asked: _Asked, only: Sequence[str] | None
+) -> DataFrame:
+    """Return the new values of the clauses of one kind, with file and position."""
+    statement, fired = context.statement, asked.fired
+    wanted = frozenset(statement.schema.names if only is None else only)
+    needed: frozenset[str] = frozenset().union(
+        *(u.action.target_columns | (u.action.unchanged & wanted) for u in fired)
+    )
+    matched = not fired[0].by_source
+    if matched:
+        needed |= statement.on.target_columns
+    sets: dict[str, RowsByFile] = {mark_of(u.number): u.target for u in fired}
+    old = marked_rows(context, plan, sets, needed, among=sorted(asked.files))
+    frame = statement.frames.target(old)
+    if matched:
+        read = statement.on.source_columns.union(*(u.action.source_columns for u in fired))
+        source = context.source_frame(read)
+        source = F.broadcast(source) if plan.broadcast_source else source
+        frame = frame.join(source, statement.on.column, how="inner")
+    chosen = frame.withColumn(CLAUSE, marked_clause(fired))
+    actions: dict[int, Mapping[str, Column]] = {u.number: u.action.values for u in fired}
+    return rows_with_values(
+        chosen,
+        actions,
+        statement.config,
+        helpers=(FILE_ORDINAL, ROW_INDEX),
+        unjudged=statement.computed_columns,
+        only=only,
+    )

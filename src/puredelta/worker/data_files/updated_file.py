@@ -1,0 +1,339 @@
+"""Data files in which some columns of some rows get other values, and every row keeps its place.
+
+Only the changed columns of row groups with a changed row are decoded and encoded; all other chunks
+are copied as bytes. A column that the file lacks, or stores in another way than Arrow would now,
+is written in all row groups.
+
+Traps this module knows:
+
+* Spark's own schema and Arrow's among the key-value pairs describe columns: they are left out where
+  a column is added or its type changes.
+* Dates and timestamps of a file that is marked as of the hybrid calendar are converted by whoever
+  reads it: new values would be, too. Such a file is left to Spark.
+* A NULL where the file says that there is none changes the schema of the column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from puredelta.worker.data_files.byte_ranges import ByteRanges, byte_ranges
+from puredelta.worker.data_files.copied_groups import decimal_options
+from puredelta.worker.data_files.spliced_file import (
+    ParquetBytes,
+    SplicedFile,
+    encoded_rows,
+    leaves_at,
+    mistaken_leaves,
+)
+from puredelta.worker.data_files.write_file import (
+    FileAnswer,
+    columns_with_nan,
+    copied_encodings,
+    float_leaves,
+    in_new_file,
+    known_options,
+    new_encodings,
+    refused,
+)
+from puredelta.worker.files import DataPath, NewFile, label
+from puredelta.worker.footers.footer_parts import Chunk, FooterColumn
+from puredelta.worker.footers.thrift_compact import UnsupportedLayoutError
+from puredelta.worker.read_rows import (
+    LEGACY_INT96,
+    SPARK_VERSION,
+    OnlySparkError,
+    OpenFile,
+    names_no_calendar,
+    opened,
+    read_batches,
+    require_read_alike,
+    unfaithful,
+)
+from puredelta.worker.scan.file_columns import ColumnRules, as_stored
+from puredelta.worker.wire import LIMITS, Limits
+
+_RULES = ColumnRules(case_sensitive=True)
+_LEGACY_CALENDAR = b"org.apache.spark.legacyDateTime"
+_DESCRIPTIONS = (b"ARROW:schema", b"org.apache.spark.sql.parquet.row.metadata", b"pandas")
+"""Keys of other descriptions of the columns."""
+_CODECS = {"LZ4_RAW": "lz4", "UNCOMPRESSED": "none"}
+_ARROW_CODECS = frozenset({"snappy", "gzip", "brotli", "zstd", "lz4"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileUpdate:
+    """A file of which some rows get new values of some columns."""
+
+    ordinal: int
+    source: DataPath
+    directory: DataPath
+    name_prefix: str
+    num_updates: int
+    """How many rows get new values."""
+
+
+Positions: TypeAlias = npt.NDArray[np.int64]
+NewValues: TypeAlias = Callable[[int, int], tuple[Positions, pa.Table]]
+"""Returns the positions, ascending, of the changed rows between two positions, and their values."""
+
+
+def update_file(
+    task: FileUpdate, schema: pa.Schema, values: NewValues, limits: Limits = LIMITS
+) -> FileAnswer:
+    """Write a file again with new values in the columns of ``schema``, whose types the table has.
+
+    Memory is bounded by these columns of one row group. What only Spark can do is answered as a
+    refusal, and a full disk is raised; nothing is left then.
+    """
+    try:
+        source = opened(task.source, describes=True)
+        _require_known(source, schema, limits)
+        old = ParquetBytes.of(byte_ranges(task.source, source.ranges))
+        update = _Update(task=task, schema=schema, source=source, old=old, values=values)
+        return in_new_file(task, next(iter(update.codecs().values())), update.written)
+    except (OnlySparkError, UnsupportedLayoutError) as failure:
+        return refused(task.ordinal, f"{label(task.source)}: {failure}")
+
+
+def _require_known(source: OpenFile, schema: pa.Schema, limits: Limits) -> None:
+    """Refuse a file whose values Spark reads otherwise, or whose columns are not found by name."""
+    require_read_alike(source, limits.only_spark, schema.names)
+    if (reason := unfaithful(source, schema.names)) is not None:
+        raise OnlySparkError(reason)
+    marks = source.metadata.metadata or {}
+    has_times = any(map(_has_times, schema.types))
+    if has_times and (_LEGACY_CALENDAR in marks or LEGACY_INT96 in marks):
+        raise OnlySparkError("dates in the hybrid calendar")
+    if has_times and names_no_calendar(source, limits.only_spark):
+        raise OnlySparkError(f"dates without {SPARK_VERSION.decode()}")
+    present = [name.lower() for name in source.schema_arrow.names]
+    for name in schema.names:
+        if present.count(name.lower()) > 1 or (
+            name.lower() in present and name not in source.schema_arrow.names
+        ):
+            raise OnlySparkError(f"column {name} is spelled otherwise")
+
+
+def _has_times(kind: pa.DataType) -> bool:
+    return pa.types.is_temporal(kind) or any(
+        _has_times(kind.field(n).type) for n in range(kind.num_fields)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Layout:
+    """The columns of the new file."""
+
+    columns: tuple[FooterColumn, ...]
+    changed: Mapping[bytes, int]
+    """The changed columns, with their places among those that are encoded."""
+    everywhere: bool
+    """Whether changed columns are encoded in all row groups: the file lacked one of them, or stored
+    it in another way."""
+
+
+def _layout(old: ParquetBytes, encoded: ParquetBytes) -> _Layout:
+    """Choose the columns: those of the file, unless Arrow would store a changed one otherwise."""
+    changed = {column.name: column for column in encoded.footer.columns}
+    kept = {column.name: column for column in old.footer.columns}
+    columns = tuple(
+        changed[name] if name in changed and not column.is_like(changed[name]) else column
+        for name, column in kept.items()
+    )
+    added = tuple(column for name, column in changed.items() if name not in kept)
+    if len(kept) != len(old.footer.columns):
+        raise UnsupportedLayoutError("two columns of one name")
+    return _Layout(
+        columns=(*columns, *added),
+        changed={name: number for number, name in enumerate(changed)},
+        everywhere=bool(added) or columns != old.footer.columns,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Update:
+    """One file in the making."""
+
+    task: FileUpdate
+    schema: pa.Schema
+    source: OpenFile
+    old: ParquetBytes
+    values: NewValues
+
+    def codecs(self) -> dict[str, str]:
+        """Return the codec of each leaf column, by Arrow's name, that of the first one first."""
+        if self.source.num_row_groups == 0:
+            raise OnlySparkError("a file without row groups")
+        group = self.source.metadata.row_group(0)
+        chunks = [group.column(n) for n in range(group.num_columns)]
+        found = {c.path_in_schema: c.compression for c in chunks}
+        codecs = {path: _CODECS.get(name, name.lower()) for path, name in found.items()}
+        for codec in set(codecs.values()) - {"none"}:
+            if codec not in _ARROW_CODECS or not pa.Codec.is_available(codec):
+                raise OnlySparkError(f"only Spark writes the codec {codec}")
+        return codecs
+
+    def written(self, target: NewFile) -> FileAnswer:
+        """Write the file; return the answer without its name."""
+        empty = encoded_rows(self.schema.empty_table(), decimal_options(self.source))
+        layout = _layout(self.old, empty)
+        nan_columns: set[tuple[str, ...]] = set()
+        num_updates = num_encoded = 0
+        with target.stream() as sink:
+            file = SplicedFile(self.old.footer, sink, layout.columns)
+            options: Mapping[str, Any] = {}
+            for number, table in enumerate(self._tables(everywhere=layout.everywhere)):
+                group = self.old.footer.groups[number]
+                if table is None:
+                    file.add(group, [(self.old.content, chunk) for chunk in group.chunks])
+                    continue
+                num_encoded += 1
+                num_updates += table.num_updates
+                options = options or self._options(table.rows)
+                nan_columns |= self._add(file, layout, number, table.rows, options)
+            footer = file.finish(without_pairs=_DESCRIPTIONS if layout.everywhere else ())
+        size_bytes, modified_ms = target.finish()
+        if num_updates != self.task.num_updates:
+            raise OnlySparkError(f"{num_updates} new rows instead of {self.task.num_updates}")
+        seen = self.schema.names if num_encoded == len(self.old.footer.groups) else []
+        floats = float_leaves(self.source.schema_arrow)
+        return FileAnswer(
+            ordinal=self.task.ordinal,
+            physical_rows=int(self.source.metadata.num_rows),
+            kept_rows=file.num_rows,
+            size_bytes=size_bytes,
+            modified_ms=modified_ms,
+            footer=footer,
+            nan_columns=tuple(sorted(nan_columns)),
+            unread=tuple(path for path in floats if path[0] not in seen),
+        )
+
+    def _tables(self, *, everywhere: bool) -> Iterator[_NewColumns | None]:
+        """Yield the changed columns of each row group, ``None`` for one that stays as it is."""
+        first_row = 0
+        for number, group in enumerate(self.old.footer.groups):
+            end = first_row + group.num_rows
+            at, rows = self.values(first_row, end)
+            if not len(at) and not everywhere:
+                yield None
+            else:
+                _require_positions(at, first_row, end)
+                yield _NewColumns(self._rows(number, at - first_row, rows), len(at))
+            first_row = end
+
+    def _rows(self, group: int, at: Positions, rows: pa.Table) -> pa.Table:
+        """Return the changed columns of a row group with new values at some positions."""
+        num_rows = self.old.footer.groups[group].num_rows
+        new = {f.name: _whole(rows[f.name], f.type) for f in self.schema}
+        if len(at) == num_rows:
+            return pa.table(list(new.values()), schema=self.schema)
+        present = [name for name in self.schema.names if name in self.source.schema_arrow.names]
+        batches = list(read_batches(self.source, [group], columns=present)) if present else []
+        old = pa.Table.from_batches(batches).select(present) if present else None
+        columns = []
+        for field in self.schema:
+            kept = (
+                pa.nulls(num_rows, field.type)
+                if old is None or field.name not in present
+                else _whole(old[field.name], field.type)
+            )
+            columns.append(_replaced(kept, at, new[field.name]))
+        return pa.table(columns, schema=self.schema)
+
+    def _options(self, rows: pa.Table) -> dict[str, Any]:
+        """Choose what the file chose for the columns that it has."""
+        footer, codecs = self.source.metadata, self.codecs()
+        present = set(self.source.schema_arrow.names)
+        added = [name for name in rows.column_names if name not in present]
+        copied, new = copied_encodings(footer, rows), new_encodings(rows.select(added))
+        limit = "dictionary_pagesize_limit"
+        leaves = {path: codec for path, codec in codecs.items() if path.split(".")[0] in present}
+        codec = next(iter(codecs.values()))
+        return {
+            **copied,
+            "use_dictionary": [*(copied["use_dictionary"] or ()), *(new["use_dictionary"] or ())]
+            or False,
+            limit: max(copied[limit], new[limit]),
+            "compression": {**dict.fromkeys(added, codec), **leaves} if added or leaves else codec,
+            **decimal_options(self.source),
+            **known_options(write_page_index=footer.row_group(0).column(0).has_column_index),
+        }
+
+    def _add(
+        self,
+        file: SplicedFile,
+        layout: _Layout,
+        number: int,
+        rows: pa.Table,
+        options: Mapping[str, Any],
+    ) -> set[tuple[str, ...]]:
+        """Add a row group with these columns; return the float columns that hold a NaN."""
+        nan_columns = set(columns_with_nan(rows))
+        encoded = encoded_rows(rows, options)
+        group, (new,) = self.old.footer.groups[number], encoded.footer.groups
+        stays = {column.name: column for column in self.old.footer.columns}
+        with_nan, unsure = leaves_at(new, nan_columns), mistaken_leaves(encoded.footer)
+        chunks: list[tuple[ByteRanges, Chunk]] = []
+        replaced: list[int] = []
+        marked: dict[str, list[int]] = {"nan_leaves": [], "mistaken": []}
+        for column in layout.columns:
+            if column.name not in layout.changed:
+                leaves = stays[column.name].leaves
+                chunks += [(self.old.content, group.chunks[leaf]) for leaf in leaves]
+                continue
+            for leaf in encoded.footer.columns[layout.changed[column.name]].leaves:
+                for name, those in (("nan_leaves", with_nan), ("mistaken", unsure)):
+                    marked[name] += [len(chunks)] if leaf in those else []
+                replaced.append(len(chunks))
+                chunks.append((encoded.content, new.chunks[leaf]))
+        every = range(len(chunks)) if layout.everywhere else replaced
+        file.add(group, chunks, replaced=every, **marked)
+        return nan_columns
+
+
+@dataclass(frozen=True, slots=True)
+class _NewColumns:
+    rows: pa.Table
+    num_updates: int
+
+
+def _require_positions(at: Positions, first_row: int, end: int) -> None:
+    if len(at) and (at[0] < first_row or at[-1] >= end or np.any(np.diff(at) <= 0)):
+        raise OnlySparkError(f"new rows that are none of those from {first_row} to {end}")
+
+
+def _whole(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+    """Return a column in one array of a type of the table."""
+    parts = [as_stored(chunk, kind, _RULES) for chunk in column.chunks]
+    try:
+        return pa.concat_arrays(parts) if parts else pa.nulls(0, kind)
+    except pa.ArrowException as failure:
+        raise OnlySparkError(f"a column of a row group is too large: {failure}") from failure
+
+
+def _replaced(old: pa.Array, at: Positions, new: pa.Array) -> pa.Array:
+    """Return an array with other values at some positions.
+
+    Raises:
+        OnlySparkError: it would be too large.
+    """
+    if not len(at):
+        return old
+    try:
+        if pa.types.is_nested(old.type):
+            places = np.arange(len(old))
+            places[at] = np.arange(len(old), len(old) + len(new))
+            return pa.concat_arrays([old, new]).take(pa.array(places))
+        mask = np.zeros(len(old), np.bool_)
+        mask[at] = True
+        return pc.replace_with_mask(old, pa.array(mask), new)
+    except pa.ArrowException as failure:
+        raise OnlySparkError(f"a column of a row group is too large: {failure}") from failure

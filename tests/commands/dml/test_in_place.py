@@ -1,0 +1,155 @@
+"""UPDATE and MERGE of few columns: rows keep their places, other chunks are copied as bytes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.actions import Add
+from puredelta.spark.offload.rewrite import ArrowRewriter
+from puredelta.spark.session.session import NotApplicable
+from puredelta.tables import DeltaTable
+from puredelta.worker.data_files.byte_ranges import byte_ranges
+from puredelta.worker.data_files.spliced_file import ParquetBytes
+from tests.commands.dml.tables import lay_table
+
+COLUMNS = {f"c{n}": pa.int64() if n % 2 else pa.string() for n in range(12)}
+SCHEMA = pa.schema([("id", pa.int64()), ("x", pa.float64()), *COLUMNS.items()])
+
+
+def row(number: int) -> dict[str, Any]:
+    values = {
+        name: number + 1 if kind == pa.int64() else f"t{number}" for name, kind in COLUMNS.items()
+    }
+    return {"id": number, "x": number / 2, **values}
+
+
+FILES = [[row(n) for n in range(start, start + 40)] for start in (0, 40, 80)]
+
+
+def laid(path: Path) -> None:
+    lay_table(path, SCHEMA, FILES)
+
+
+def active_files(path: Path) -> tuple[Add, ...]:
+    return tuple(TableLog.open(str(path)).snapshot().files.adds())
+
+
+def rows_of(spark: SparkSession, path: Path) -> list[dict[str, Any]]:
+    found = DeltaTable.forPath(spark, str(path)).toDF().orderBy("id").collect()
+    return [one.asDict() for one in found]
+
+
+def chunks_of(path: Path) -> dict[tuple[int, bytes], bytes]:
+    """Return the pages of the columns of a file, by its first id and their names."""
+    file, content = ParquetBytes.of(byte_ranges(str(path))), path.read_bytes()
+    first = int(pq.read_table(path, columns=["id"])["id"][0].as_py())
+    return {
+        (first, chunk.path[0]): content[slice(*chunk.span)]
+        for group in file.footer.groups
+        for chunk in group.chunks
+    }
+
+
+def files_of(path: Path) -> list[Path]:
+    return [path / add.path for add in active_files(path)]
+
+
+def all_chunks(path: Path) -> dict[tuple[int, bytes], bytes]:
+    return {key: chunk for file in files_of(path) for key, chunk in chunks_of(file).items()}
+
+
+def test_an_update_copies_every_other_column(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    laid(path)
+    before = all_chunks(path)
+    table = DeltaTable.forPath(spark, str(path))
+    table.update("id % 10 = 3 AND id < 80", {"c1": "c3 * 2", "x": "NULL"})
+    wanted = [row(n) for n in range(120)]
+    for one in wanted:
+        if one["id"] % 10 == 3 and one["id"] < 80:
+            one |= {"c1": one["c3"] * 2, "x": None}
+    assert rows_of(spark, path) == wanted
+    after = all_chunks(path)
+    assert {key for key in before if before[key] != after[key]} == {
+        (0, b"c1"),
+        (0, b"x"),
+        (40, b"c1"),
+        (40, b"x"),
+    }
+    metrics = table.history(1).collect()[0]["operationMetrics"]
+    counted = [metrics[name] for name in ("numUpdatedRows", "numCopiedRows", "numAddedFiles")]
+    assert counted == ["8", "72", "2"]
+    stats = sorted(str(add.stats) for add in active_files(path))
+    assert sum('"nullCount":{"id":0,"x":4' in one for one in stats) == 2
+
+
+def test_a_merge_copies_every_other_column_and_inserts(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    laid(path)
+    before = all_chunks(path)
+    source = spark.createDataFrame([(5, 50), (45, 450), (500, 1)], "id long, v long")
+    table = DeltaTable.forPath(spark, str(path))
+    merge = table.alias("t").merge(source.alias("s"), "t.id = s.id")
+    merge.whenMatchedUpdate(set={"c1": "s.v", "c2": "'new'"}).whenNotMatchedInsert(
+        values={"id": "s.id", "c1": "s.v"}
+    ).execute()
+    wanted = [row(n) for n in range(120)]
+    for number in (5, 45):
+        wanted[number] |= {"c1": number * 10, "c2": "new"}
+    assert rows_of(spark, path)[:120] == wanted
+    assert rows_of(spark, path)[120]["c1"] == 1
+    assert sorted(json.loads(add.stats or "{}")["numRecords"] for add in active_files(path)) == [
+        1,
+        40,
+        40,
+        40,
+    ]
+    after = all_chunks(path)
+    assert all(after[first, b"c5"] == before[first, b"c5"] for first in (0, 40, 80))
+
+
+def test_files_of_which_a_row_goes_away_are_rewritten_beside(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    path = tmp_path / "t"
+    laid(path)
+    source = spark.createDataFrame([(5, 50), (45, None), (46, 1)], "id long, v long")
+    table = DeltaTable.forPath(spark, str(path))
+    merge = table.alias("t").merge(source.alias("s"), "t.id = s.id")
+    merge.whenMatchedDelete("s.v IS NULL").whenMatchedUpdate(set={"c1": "s.v"}).execute()
+    wanted = [row(n) for n in range(120) if n != 45]
+    for one in wanted:
+        if one["id"] in (5, 46):
+            one["c1"] = {5: 50, 46: 1}[one["id"]]
+    assert rows_of(spark, path) == wanted
+    assert len(files_of(path)) == 4
+
+
+def test_every_row_of_a_table_in_place(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    laid(path)
+    DeltaTable.forPath(spark, str(path)).update(set={"c1": "id"})
+    assert rows_of(spark, path) == [{**row(n), "c1": n} for n in range(120)]
+    assert len(files_of(path)) == 3
+
+
+def test_a_refusal_leaves_the_work_to_a_rewrite(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "t"
+    laid(path)
+    refused = NotApplicable(reason="a test says so")
+    monkeypatch.setattr(ArrowRewriter, "update", lambda *_: refused)
+    DeltaTable.forPath(spark, str(path)).update("id = 3", {"c1": "-1"})
+    wanted = [row(n) for n in range(120)]
+    wanted[3]["c1"] = -1
+    assert rows_of(spark, path) == wanted
+    assert TableLog.open(str(path)).snapshot().version == 1
