@@ -52,6 +52,7 @@ SMALL: Mapping[str, str] = {
     "quantities.py": "numbers as people read them, for every layer",
     "recipes/compare.py": "two public calls",
     "spark/jvm/callbacks.py": "the one place where the JVM calls Python",
+    "spark/scan/data_file.py": "the names of data files that Spark takes",
     "spark/resolve/analysis.py": "the choice between classic and Connect",
     "spark/resolve/statement_timestamp.py": "one rule (M-24)",
     "spark/session/server_commands.py": "the one way to the server around the activated session",

@@ -836,6 +836,180 @@ class Message(Enum):
         "Version {version} is not before version {newer}. Write the older one first.",
     )
 
+    # spark/jvm
+    INVALID_ARGUMENT_UNICODE = (
+        ErrorCode.INVALID_ARGUMENT,
+        "{text!a}: the last character is half of a surrogate pair, and no Unicode. Leave it "
+        "out, or write the whole pair.",
+    )
+    STREAMING_SCHEMA_LOCATION_NOT_UNDER_CHECKPOINT = (
+        ErrorCode.STREAMING_SCHEMA_LOCATION_NOT_UNDER_CHECKPOINT,
+        "Schema location '{location}' must be placed under checkpoint location "
+        "'{checkpoint}'. Set "
+        "spark.databricks.delta.streaming.allowSchemaLocationOutsideCheckpointLocation to "
+        "true to lift this.",
+    )
+    UNSUPPORTED_STORAGE_CREATION = (
+        ErrorCode.UNSUPPORTED_STORAGE,
+        "{path} cannot be written to: it is not known of {scheme!r} storage that of several "
+        "writers of one name exactly one succeeds, so commits could be lost. The table can "
+        "be read. Write to a table on HDFS, an object store or a mounted file system.",
+    )
+    UNSUPPORTED_STORAGE_HADOOP_VERSION = (
+        ErrorCode.UNSUPPORTED_STORAGE,
+        "{path} cannot be written to: this version of Hadoop's client does not know "
+        "conditional puts. Use hadoop-aws 3.4.2 or newer, or give credentials as "
+        "spark.puredelta.storage.*.",
+    )
+
+    # spark/offload
+    NUM_RECORDS_MISMATCH_COPY = (
+        ErrorCode.NUM_RECORDS_MISMATCH,
+        "{num_rows} rows of the source were to be written and {num_rows_shown} were. Nothing "
+        "was committed. This is a bug or a file that changed while it was read.",
+    )
+
+    # spark/scan
+    FAILED_CAST_PARTITION_VALUE_DECIMAL = (
+        ErrorCode.FAILED_CAST_PARTITION_VALUE,
+        "The log has the value {value!r} for the partition column {column!r}, which is no "
+        "{data_type}.",
+    )
+    FAILED_CAST_PARTITION_VALUE_SCAN = (
+        ErrorCode.FAILED_CAST_PARTITION_VALUE,
+        "A partition value in the log is not of its column's type ({types}): {malformed}",
+    )
+    LOG_CORRUPTED_SMALL_FILE = (
+        ErrorCode.LOG_CORRUPTED,
+        "The log says that {path} has {size_bytes} bytes; no Parquet file is that small, and "
+        "Spark would skip it.",
+    )
+    UNSUPPORTED_DATA_FILE_COLON = (
+        ErrorCode.UNSUPPORTED_DATA_FILE,
+        "Spark's local file system cannot open a file name with a colon: {path}. Rewrite the "
+        "file under another name.",
+    )
+    UNSUPPORTED_DATA_FILE_HIDDEN = (
+        ErrorCode.UNSUPPORTED_DATA_FILE,
+        "Spark ignores files whose name starts with '_' or '.', so the rows of {path} would "
+        "be missing. Rewrite the file under another name.",
+    )
+
+    # spark/session
+    GEOSPATIAL_NOT_SUPPORTED_SYSTEMS = (
+        ErrorCode.GEOSPATIAL_NOT_SUPPORTED,
+        "PySpark {pyspark_version} does not know the coordinate system or the algorithm of "
+        "these columns: {listed}. It knows SRID 0, 3857 and 4326 (OGC:CRS84), and the "
+        "algorithm spherical.",
+    )
+    GEOSPATIAL_NOT_SUPPORTED_VERSIONS = (
+        ErrorCode.GEOSPATIAL_NOT_SUPPORTED,
+        "Columns of geometry and geography need PySpark 4.2 and pyarrow 20, or newer; here "
+        "are PySpark {pyspark_version} and pyarrow {pa_version}: {listed}. Use newer ones "
+        "for this table, or leave these columns out of a new one.",
+    )
+    INVALID_ATTRIBUTE_NAME_SYNTAX = (
+        ErrorCode.INVALID_ATTRIBUTE_NAME_SYNTAX,
+        "Syntax error in the column name {attribute_name!r}: back-ticks come in pairs and "
+        "quote a whole part; double one that is part of the name.",
+    )
+    INVALID_CONF_VALUE_OWN = (
+        ErrorCode.INVALID_CONF_VALUE,
+        "{key} is {value!r}: set it to {expected}.",
+    )
+    INVALID_CONF_VALUE_TYPE = (
+        ErrorCode.INVALID_CONF_VALUE_TYPE,
+        "The value {value!r} in the config {setting} is invalid. It should be a 'boolean' "
+        "value: set it to true or false, or unset it.",
+    )
+    RESERVED_COLUMN_NAME = (
+        ErrorCode.RESERVED_COLUMN_NAME,
+        "The column names {columns} start with {prefix!r}, which is reserved for columns "
+        "that puredelta adds while it works. Rename them.",
+    )
+    UNSUPPORTED_DATA_TYPES_PYSPARK = (
+        ErrorCode.UNSUPPORTED_DATA_TYPES,
+        "This version of PySpark cannot represent the schema {schema}: {unknown}",
+    )
+    UNSUPPORTED_SETTING = (
+        ErrorCode.UNSUPPORTED_SETTING,
+        "The setting {setting} is {value!r}, and that is not supported: {effect}. Unset it, "
+        "or set it to its default, {conf_default}.",
+    )
+    UNSUPPORTED_STORAGE_DEFAULT_FILE_SYSTEM = (
+        ErrorCode.UNSUPPORTED_STORAGE,
+        "{path} names no file system, so the server takes it for a path on {default} "
+        "(fs.defaultFS), relative to a directory that a client cannot know. Write the whole "
+        "location, such as {default_shown}/{path}.",
+    )
+
+    # spark/source
+    MERGE_SOURCE_CHANGED = (
+        ErrorCode.MERGE_SOURCE_CHANGED,
+        "Cannot perform Merge because the source dataset is not deterministic: its file "
+        "{path} was changed, replaced or removed while the statement read it. Nothing was "
+        "committed. Run the statement again when nobody writes to the source; or set "
+        "spark.databricks.delta.merge.materializeSource to all, so that the source is copied "
+        "first, which takes longer but reads each file only once.",
+    )
+
+    # spark/values
+    CANNOT_UP_CAST_DATATYPE = (
+        ErrorCode.CANNOT_UP_CAST_DATATYPE,
+        "Cannot up cast {expression} from {source_type} to {target_type}. Add an explicit "
+        "cast to the value, or set spark.sql.storeAssignmentPolicy to ANSI.",
+    )
+    UNSUPPORTED_STORE_ASSIGNMENT = (
+        ErrorCode.UNSUPPORTED_STORE_ASSIGNMENT,
+        "spark.sql.storeAssignmentPolicy=LEGACY is not available over Spark Connect while "
+        "spark.sql.ansi.enabled is true. Set that to false, or use the policy ANSI.",
+    )
+    UPDATE_SCHEMA_MISMATCH_EXPRESSION = (
+        ErrorCode.UPDATE_SCHEMA_MISMATCH_EXPRESSION,
+        "Cannot cast {given} to {wanted}. All nested columns must match.",
+    )
+
+    # spark/write
+    INVALID_CONF_VALUE_CODEC = (
+        ErrorCode.INVALID_CONF_VALUE,
+        "Arrow, which writes the data files of {root_uri}, has no codec {value!r}. Set the "
+        "option compression, or {key}, to one of {codecs}.",
+    )
+    UNSUPPORTED_STORAGE_ENCRYPTION = (
+        ErrorCode.UNSUPPORTED_STORAGE,
+        "The session asks for encrypted Parquet files ({only_spark}), and Arrow, which "
+        "writes the data files of {path}, does not encrypt. Add the JAR of a Hadoop file "
+        "system for this storage and set {io_key} to 'spark'.",
+    )
+    WRITE_FAILED_EXECUTORS = (
+        ErrorCode.WRITE_FAILED,
+        "The data could not be written to {path}: {reason}. The table is unchanged and what "
+        "was written has been removed. Shorten the value, or do not partition by that column.",
+    )
+    WRITE_FAILED_MISSING_MODULE = (
+        ErrorCode.WRITE_FAILED,
+        "Spark's Python workers lack {missing}, so the data could not be written to {path}. "
+        "The table is unchanged and what was written has been removed. Install it for the "
+        "Python of the workers (PYSPARK_PYTHON), then retry.",
+    )
+    WRITE_FAILED_STORAGE = (
+        ErrorCode.WRITE_FAILED,
+        "The data could not be written to {path}: {reason}. The table is unchanged and what "
+        "was written has been removed. Free space or grant access, then retry.",
+    )
+    WRITE_FAILED_UNSEEN = (
+        ErrorCode.WRITE_FAILED,
+        "Executors have written {written} to {path}, but the driver sees {there}: executors "
+        "do not see the directory that the driver sees. Nothing was committed. Mount the "
+        "same file system at that path on the driver and on every executor (over Spark "
+        "Connect: on the client and on the server, too), then retry.",
+    )
+    WRITE_FAILED_WORKER_PATHS = (
+        ErrorCode.WRITE_FAILED,
+        "Workers could not write data files to {path}: {reason}. Nothing was committed. Give "
+        "the workers access to the storage, then retry.",
+    )
+
     # commands
     CANNOT_RESTORE_TABLE_VERSION = (
         ErrorCode.CANNOT_RESTORE_TABLE_VERSION,
@@ -1898,6 +2072,299 @@ class Message(Enum):
     UNRESOLVED_COLUMN_WRITE = (
         ErrorCode.UNRESOLVED_COLUMN,
         "The table has no column {column!r}, only {names}.",
+    )
+
+    # statements/execute
+    CANNOT_SET_LOCATION_ON_PATH_IDENTIFIER = (
+        ErrorCode.CANNOT_SET_LOCATION_ON_PATH_IDENTIFIER,
+        "Cannot change the location of a path based table: {table_shown}. Name a table of "
+        "the catalog.",
+    )
+    FAILED_SCAN_WITH_HISTORICAL_VERSION = (
+        ErrorCode.FAILED_SCAN_WITH_HISTORICAL_VERSION,
+        "Expect a full scan of the latest version of the Delta source, but found a "
+        "historical scan of version {historical_version}: the view {name} shows a version "
+        "that was asked for. Name the table itself: delta.`{root_uri}`.",
+    )
+    MERGE_UNEXPECTED_ASSIGNMENT_KEY = (
+        ErrorCode.MERGE_UNEXPECTED_ASSIGNMENT_KEY,
+        "Unexpected assignment key: {key}. Through a view only whole columns can be "
+        "assigned; name the table itself to assign a field.",
+    )
+    OPERATION_NOT_ALLOWED_DETAIL_EXPLAINED = (
+        ErrorCode.OPERATION_NOT_ALLOWED_DETAIL,
+        "Only MERGE, UPDATE, DELETE, OPTIMIZE, VACUUM, RESTORE and CONVERT TO DELTA on Delta "
+        "tables can be explained or tried here, not {shown!r}.",
+    )
+    OPERATION_NOT_ALLOWED_PARTIAL_VIEW = (
+        ErrorCode.OPERATION_NOT_ALLOWED,
+        "{operation} of the view {name} is not possible: a view may be a target only if it "
+        "shows every column of a table under its own name and nothing else. Name the table "
+        "itself: delta.`{root_uri}`.",
+    )
+    OPERATION_NOT_ALLOWED_PREVIEW = (
+        ErrorCode.OPERATION_NOT_ALLOWED,
+        "Only MERGE, UPDATE and DELETE change rows that could be shown. Use dry_run for the "
+        "files that other statements change.",
+    )
+    OPERATION_NOT_ALLOWED_RECURSIVE_VIEW = (
+        ErrorCode.OPERATION_NOT_ALLOWED,
+        "Recursive view {database}.{view} detected: its query shows itself.",
+    )
+    OPERATION_NOT_ALLOWED_SHOW_CREATE_TABLE = (
+        ErrorCode.OPERATION_NOT_ALLOWED,
+        "Operation not allowed: `SHOW CREATE TABLE` is not supported for Delta tables. "
+        "DESCRIBE TABLE EXTENDED and SHOW TBLPROPERTIES say what the table is.",
+    )
+    OPERATION_ON_TEMP_VIEW_WITH_GENERATED_COLS = (
+        ErrorCode.OPERATION_ON_TEMP_VIEW_WITH_GENERATED_COLS,
+        "{operation} command on a temp view referring to a Delta table that contains "
+        "generated columns is not supported. Please run the {operation} command on the Delta "
+        "table directly: delta.`{root_uri}`.",
+    )
+    UNSUPPORTED_ON_CONNECT_SCRIPT = (
+        ErrorCode.UNSUPPORTED_ON_CONNECT,
+        "A script that names delta.`/path` needs a classic session: a Spark Connect client "
+        "does not interpret scripts. Call its statements one by one.",
+    )
+    UNSUPPORTED_ON_CONNECT_VIEW = (
+        ErrorCode.UNSUPPORTED_ON_CONNECT,
+        "A view over delta.`/path`, a version or changes of a table, and CACHE TABLE of such "
+        "a query, need a classic session. Name the path in each query, or give the rows that "
+        "are there now a name: df.createOrReplaceTempView(name).",
+    )
+
+    # statements/names
+    CDC_READ_NULL_RANGE_BOUNDARY = (
+        ErrorCode.CDC_READ_NULL_RANGE_BOUNDARY,
+        "CDC read start/end parameters cannot be null. Please provide a valid version or "
+        "timestamp.",
+    )
+    MISSING_DELTA_TABLE_NAME = (
+        ErrorCode.MISSING_DELTA_TABLE,
+        "{name} is not a Delta table.{hint}",
+    )
+    MISSING_DELTA_TABLE_TARGET = (
+        ErrorCode.MISSING_DELTA_TABLE,
+        "{name} is not a Delta table, which the statement needs. Convert it first: CONVERT "
+        "TO DELTA {name}.",
+    )
+    TABLE_OR_VIEW_NOT_FOUND_NAME = (
+        ErrorCode.TABLE_OR_VIEW_NOT_FOUND,
+        "The table or view {name} cannot be found. Verify the spelling and correctness of "
+        "the schema and catalog.{hint}",
+    )
+    UNSUPPORTED_EXPRESSION_TYPE = (
+        ErrorCode.UNSUPPORTED_EXPRESSION,
+        "Unsupported expression type({expType}) for {causedBy}. The supported types are "
+        "[{supported}].",
+    )
+    UNSUPPORTED_ON_CONNECT_TABLE_CHANGES = (
+        ErrorCode.UNSUPPORTED_ON_CONNECT,
+        "{function} of {named} needs a classic session: a Spark Connect client has no access "
+        "to the session catalog. Name the path, delta.`/path`.",
+    )
+    VALUE_NOT_PLAIN_COLUMN_REFERENCE = (
+        ErrorCode.VALUE_NOT_PLAIN_COLUMN_REFERENCE,
+        "The field {{{field_name}}} is a Column. Write the column's name in the text.",
+    )
+    WRONG_NUM_ARGS = (
+        ErrorCode.WRONG_NUM_ARGS,
+        "The `{functionName}` requires [2, 3] parameters but the actual number is "
+        "{actualNum}: the table, the first version or moment, and perhaps the last.",
+    )
+
+    # statements/parse
+    OPERATION_NOT_ALLOWED_INVENTORY = (
+        ErrorCode.OPERATION_NOT_ALLOWED,
+        "Operation not allowed: Inventory option is not compatible with LITE. Use FULL, or "
+        "leave the inventory out.",
+    )
+    TABLE_OPERATION_NOT_SUPPORTED_CONSTRAINT = (
+        ErrorCode.TABLE_OPERATION_NOT_SUPPORTED,
+        "The constraint {constraint} is not supported: Delta tables have CHECK constraints only.",
+    )
+    TABLE_OPERATION_NOT_SUPPORTED_UNNAMED_CONSTRAINT = (
+        ErrorCode.TABLE_OPERATION_NOT_SUPPORTED,
+        "A constraint without a name is not supported. Delta tables have named CHECK "
+        "constraints: ALTER TABLE ... ADD CONSTRAINT name CHECK (condition).",
+    )
+    TRUNCATE_TABLE_PARTITION_NOT_SUPPORTED = (
+        ErrorCode.TRUNCATE_TABLE_PARTITION_NOT_SUPPORTED,
+        "Operation not allowed: TRUNCATE TABLE on Delta tables does not support partition "
+        "predicates; use DELETE to delete specific partitions or rows.",
+    )
+    UNSUPPORTED_CONSTRAINT_CHARACTERISTIC = (
+        ErrorCode.UNSUPPORTED_CONSTRAINT_CHARACTERISTIC,
+        "The constraint {constraint} cannot be NOT ENFORCED: every writer checks CHECK "
+        "constraints.",
+    )
+
+    # statements/text
+    UNSUPPORTED_DATA_TYPES_PARAMETER = (
+        ErrorCode.UNSUPPORTED_DATA_TYPES,
+        "A parameter of type {data_type} cannot be used in this statement: {value!r}.",
+    )
+
+    # tables
+    INVALID_ARGUMENT_NUMBER = (
+        ErrorCode.INVALID_ARGUMENT,
+        "{argument} is {value!r}, which is no number. Pass a number, or leave it out.",
+    )
+    MISSING_DELTA_TABLE_FOR_NAME = (
+        ErrorCode.MISSING_DELTA_TABLE,
+        "{table} is not a Delta table: the catalog has no table or view of this name. Check "
+        "its spelling and the current database.",
+    )
+    TABLE_FOR_PATH_UNSUPPORTED_HADOOP_CONF = (
+        ErrorCode.TABLE_FOR_PATH_UNSUPPORTED_HADOOP_CONF,
+        "Currently DeltaTable.forPath only supports hadoop configuration keys starting with "
+        "[fs.,dfs.] but got {odd}. Leave them out.",
+    )
+
+    # recipes
+    MISSING_DELTA_TABLE_RECIPE = (
+        ErrorCode.MISSING_DELTA_TABLE,
+        "{table_shown} is not a Delta table. Pass create=True to have it created, or check "
+        "the path or name.",
+    )
+    SOURCE_IS_EMPTY = (
+        ErrorCode.SOURCE_IS_EMPTY,
+        "The source has no rows, so every row of the scope would be deleted. Pass "
+        "allow_empty=True if the snapshot is meant to be empty.",
+    )
+    SOURCE_KEY_NOT_UNIQUE = (
+        ErrorCode.SOURCE_KEY_NOT_UNIQUE,
+        "The source has {rows} rows of the key {keys}{make_unique}",
+    )
+    SOURCE_OUTSIDE_SCOPE = (
+        ErrorCode.SOURCE_OUTSIDE_SCOPE,
+        "{before}{keys}{after}",
+    )
+
+    # activation
+    CLUSTERING_COLUMNS_MISMATCH = (
+        ErrorCode.CLUSTERING_COLUMNS_MISMATCH,
+        "The provided clustering columns do not match the existing table's.\n- provided: "
+        "{cluster_by}\n- existing: {known}\nLeave clusterBy out, or change the table by ALTER "
+        "TABLE ... CLUSTER BY first.",
+    )
+    ILLEGAL_USAGE_UPDATE_ALL = (
+        ErrorCode.ILLEGAL_USAGE,
+        "whenNotMatchedBySource().updateAll() is not possible: there is no row of the source "
+        "to take the values from. Use update({{column: value}}).",
+    )
+    INVALID_WRITE_OPTION_DELTA_MODULE = (
+        ErrorCode.INVALID_WRITE_OPTION,
+        "The module 'delta' is there already{release}, and delta_module=True never replaces "
+        "it. Uninstall it (pip uninstall delta-spark), or import puredelta.tables instead.",
+    )
+    INVALID_WRITE_OPTION_NOT_SUPPORTED = (
+        ErrorCode.INVALID_WRITE_OPTION,
+        "The write option {option}={value!r} is not supported: {reason}.",
+    )
+    ONE_OF_IN_TIME_TRAVEL_OPTIONS = (
+        ErrorCode.ONE_OF_IN_TIME_TRAVEL,
+        "Please either provide 'timestampAsOf' or 'versionAsOf' for time travel, not both.",
+    )
+    ONE_OF_IN_TIME_TRAVEL_PATH = (
+        ErrorCode.ONE_OF_IN_TIME_TRAVEL,
+        "Please choose the version in the path or by an option, not both: {path}.",
+    )
+    OPERATION_NOT_ALLOWED_CHECKPOINT = (
+        ErrorCode.OPERATION_NOT_ALLOWED,
+        'checkpointLocation must be specified either through option("{checkpoint}", ...) or '
+        'SparkSession.conf.set("{checkpoints}", ...)',
+    )
+    OPERATION_NOT_ALLOWED_LAYOUT = (
+        ErrorCode.OPERATION_NOT_ALLOWED,
+        "{layout} is not supported when a DataFrame writer writes a Delta table. Use "
+        "partitionBy or clusterBy.",
+    )
+    OPERATION_NOT_ALLOWED_NOT_ACTIVATED = (
+        ErrorCode.OPERATION_NOT_ALLOWED,
+        "{what} with format 'delta' is not possible in a session that is not activated. {activate}",
+    )
+    OPERATION_NOT_ALLOWED_NO_PATH = (
+        ErrorCode.OPERATION_NOT_ALLOWED,
+        "'path' is not specified: name the table's directory in load(path) or save(path).",
+    )
+    OPERATION_NOT_ALLOWED_NO_PATH_TO_LOAD = (
+        ErrorCode.OPERATION_NOT_ALLOWED,
+        "'path' is not specified: name the table's directory in load(path). Tables of the "
+        "catalog are read by activated sessions only. {activate}",
+    )
+    OPERATION_NOT_ALLOWED_ONE_PATH = (
+        ErrorCode.OPERATION_NOT_ALLOWED,
+        "Only one path can be given for format 'delta', not {listed}. Read each table by "
+        "itself and combine the rows with union.",
+    )
+    OPERATION_NOT_ALLOWED_STREAM_NOT_ACTIVATED = (
+        ErrorCode.OPERATION_NOT_ALLOWED,
+        "writeStream with format 'delta' is not possible in a session that is not activated. "
+        "Call puredelta.activate(spark) first, or write with foreachBatch and "
+        "puredelta.write or a MERGE, with txnAppId and txnVersion to be safe against "
+        "repetition.",
+    )
+    SCHEMA_NOT_PROVIDED_NAME = (
+        ErrorCode.SCHEMA_NOT_PROVIDED,
+        "Table schema is not provided. Pass the schema of {name_shown}, or the path of a table.",
+    )
+    TIMESTAMP_INVALID_NOT_ACTIVATED = (
+        ErrorCode.TIMESTAMP_INVALID,
+        "{option} is {timestamp!r}: without activation it must be an ISO 8601 timestamp with "
+        "its offset, such as 2025-01-31T12:00:00+00:00. {activate}",
+    )
+    UNSUPPORTED_OUTPUT_MODE = (
+        ErrorCode.UNSUPPORTED_OUTPUT_MODE,
+        "Data source delta does not support {mode} output mode. Use append or complete, or "
+        "foreachBatch with a MERGE.",
+    )
+    UNSUPPORTED_SCHEMA_DURING_READ_OTHER = (
+        ErrorCode.UNSUPPORTED_SCHEMA_DURING_READ,
+        "Delta does not support specifying the schema at read time, and the table's own is "
+        "not (or no longer) {schema}. Load the table again.",
+    )
+    UNSUPPORTED_SCHEMA_DURING_READ_SCHEMA_GIVEN = (
+        ErrorCode.UNSUPPORTED_SCHEMA_DURING_READ,
+        "Delta does not support specifying the schema at read time. Leave schema(...) out: a "
+        "table knows its columns.",
+    )
+    UNSUPPORTED_TIME_TRAVEL_VIEWS_CHANGES = (
+        ErrorCode.UNSUPPORTED_TIME_TRAVEL_VIEWS,
+        "Cannot time travel views, subqueries, streams or change data feed queries. With "
+        "readChangeFeed use startingVersion or startingTimestamp.",
+    )
+    UNSUPPORTED_TIME_TRAVEL_VIEWS_STREAM_READER = (
+        ErrorCode.UNSUPPORTED_TIME_TRAVEL_VIEWS,
+        "Cannot time travel views, subqueries, streams or change data feed queries. Use "
+        "startingVersion or startingTimestamp.",
+    )
+
+    # cli
+    INVALID_WRITE_OPTION_KEYS_WITHOUT_ROWS = (
+        ErrorCode.INVALID_WRITE_OPTION,
+        "--keys is for the rows that differ. Add --rows.",
+    )
+    INVALID_WRITE_OPTION_NO_SQL = (
+        ErrorCode.INVALID_WRITE_OPTION,
+        "Give a statement, or a file of statements with --file.",
+    )
+    INVALID_WRITE_OPTION_NO_SQL_FILE = (
+        ErrorCode.INVALID_WRITE_OPTION,
+        "{path} is no file of SQL. For an upsert give --source and --keys.",
+    )
+    INVALID_WRITE_OPTION_NO_STATEMENT = (
+        ErrorCode.INVALID_WRITE_OPTION,
+        "There is no statement in it.",
+    )
+    INVALID_WRITE_OPTION_UPSERT = (
+        ErrorCode.INVALID_WRITE_OPTION,
+        "An upsert needs both --source and --keys, such as --source new.parquet --keys id.",
+    )
+    ONE_OF_IN_TIME_TRAVEL_RESTORE = (
+        ErrorCode.ONE_OF_IN_TIME_TRAVEL,
+        "Give either --version or --timestamp.",
     )
 
     def __init__(self, code: ErrorCode, template: str) -> None:

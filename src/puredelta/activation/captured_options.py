@@ -12,7 +12,7 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame
 
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.table.clustering import ColumnPath, clustering_columns
 from puredelta.spark.session.names import parse_name
@@ -144,10 +144,7 @@ def find_path(captured: CapturedOptions, argument: Any) -> str | None:
     option = captured.option("path")
     if len(given) > 1 or (given and option is not None):
         raise InvalidRequestError(
-            f"Only one path can be given for format 'delta', not {[*given, option]}. Read each "
-            "table by itself and combine the rows with union.",
-            code=ErrorCode.OPERATION_NOT_ALLOWED,
-            paths=tuple(given),
+            Message.OPERATION_NOT_ALLOWED_ONE_PATH, listed=[*given, option], paths=tuple(given)
         )
     return given[0] if given else option
 
@@ -160,10 +157,7 @@ def require_path(captured: CapturedOptions, argument: Any) -> str:
     """
     path = find_path(captured, argument)
     if path is None:
-        raise InvalidRequestError(
-            "'path' is not specified: name the table's directory in load(path) or save(path).",
-            code=ErrorCode.OPERATION_NOT_ALLOWED,
-        )
+        raise InvalidRequestError(Message.OPERATION_NOT_ALLOWED_NO_PATH)
     return path
 
 
@@ -181,10 +175,9 @@ def clustered_otherwise(log: TableLog, captured: CapturedOptions) -> InvalidRequ
     """Return the error for a writer with other clustering columns than the table's."""
     known = [".".join(path) for path in _known(log) or ()]
     return InvalidRequestError(
-        "The provided clustering columns do not match the existing table's.\n"
-        f"- provided: {', '.join(captured.cluster_by)}\n- existing: {', '.join(known)}\n"
-        "Leave clusterBy out, or change the table by ALTER TABLE ... CLUSTER BY first.",
-        code=ErrorCode.CLUSTERING_COLUMNS_MISMATCH,
+        Message.CLUSTERING_COLUMNS_MISMATCH,
+        cluster_by=", ".join(captured.cluster_by),
+        known=", ".join(known),
         provided=captured.cluster_by,
         existing=tuple(known),
     )

@@ -31,7 +31,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from puredelta.commands.changes import ChangeSettings, MappedSchema, bound_of, find_changes
 from puredelta.commands.read_table import parse_version
-from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.errors import InvalidRequestError, Message, UnsupportedError
 from puredelta.log.changes.file_rows import ReadableFile, list_files, read_batches, readable_files
 from puredelta.log.changes.stream import StreamLog, batch_adds, batch_changes, feed_files
 from puredelta.log.changes.stream_offsets import EVERYTHING, StreamOffset
@@ -106,9 +106,7 @@ def require_plain(config: TableConfig) -> None:
 def not_activated(what: str) -> UnsupportedError:
     """Build the error for an unsupported request to the data source."""
     return UnsupportedError(
-        f"{what} with format 'delta' is not possible in a session that is not activated. "
-        f"{ACTIVATE}",
-        code=ErrorCode.OPERATION_NOT_ALLOWED,
+        Message.OPERATION_NOT_ALLOWED_NOT_ACTIVATED, what=what, activate=ACTIVATE
     )
 
 
@@ -291,13 +289,7 @@ class DeltaSource(DataSource):
 
     def streamWriter(self, schema: T.StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002
         """Refuse: an activated session writes streams by other means."""
-        raise UnsupportedError(
-            "writeStream with format 'delta' is not possible in a session that is not activated. "
-            "Call puredelta.activate(spark) first, or write with foreachBatch and "
-            "puredelta.write or a MERGE, with txnAppId and txnVersion to be safe against "
-            "repetition.",
-            code=ErrorCode.OPERATION_NOT_ALLOWED,
-        )
+        raise UnsupportedError(Message.OPERATION_NOT_ALLOWED_STREAM_NOT_ACTIVATED)
 
     @property
     def _reads_changes(self) -> bool:
@@ -324,9 +316,7 @@ class DeltaSource(DataSource):
         rows = self._rows(snapshot)
         if schema != rows.spark_schema:
             raise InvalidRequestError(
-                "Delta does not support specifying the schema at read time, and the table's own "
-                f"is not (or no longer) {schema.simpleString()}. Load the table again.",
-                code=ErrorCode.UNSUPPORTED_SCHEMA_DURING_READ,
+                Message.UNSUPPORTED_SCHEMA_DURING_READ_OTHER, schema=schema.simpleString()
             )
         return rows
 
@@ -350,16 +340,9 @@ class DeltaSource(DataSource):
         """Return the version of the table selected by the options."""
         version, timestamp = (self.options.get(name) for name in _TIME_TRAVEL)
         if self._reads_changes and (version, timestamp) != (None, None):
-            raise InvalidRequestError(
-                "Cannot time travel views, subqueries, streams or change data feed queries. With "
-                "readChangeFeed use startingVersion or startingTimestamp.",
-                code=ErrorCode.UNSUPPORTED_TIME_TRAVEL_VIEWS,
-            )
+            raise InvalidRequestError(Message.UNSUPPORTED_TIME_TRAVEL_VIEWS_CHANGES)
         if version is not None and timestamp is not None:
-            raise InvalidRequestError(
-                "Please either provide 'timestampAsOf' or 'versionAsOf' for time travel, not both.",
-                code=ErrorCode.ONE_OF_IN_TIME_TRAVEL,
-            )
+            raise InvalidRequestError(Message.ONE_OF_IN_TIME_TRAVEL_OPTIONS)
         log = TableLog.open(_path(self.options), storage=self._storage)
         if timestamp is not None:
             return log.snapshot(timestamp_ms=_moment_ms(str(timestamp)))
@@ -389,11 +372,7 @@ def _text(value: Any) -> str | None:
 def _path(options: Any) -> str:
     path = options.get("path")
     if path is None:
-        raise InvalidRequestError(
-            "'path' is not specified: name the table's directory in load(path). Tables of the "
-            f"catalog are read by activated sessions only. {ACTIVATE}",
-            code=ErrorCode.OPERATION_NOT_ALLOWED,
-        )
+        raise InvalidRequestError(Message.OPERATION_NOT_ALLOWED_NO_PATH_TO_LOAD, activate=ACTIVATE)
     return str(path)
 
 
@@ -405,9 +384,9 @@ def _moment_ms(text: str, *, option: str = "timestampAsOf") -> int:
         moment = None
     if moment is None or moment.tzinfo is None:
         raise InvalidRequestError(
-            f"{option} is {text!r}: without activation it must be an ISO 8601 timestamp with "
-            f"its offset, such as 2025-01-31T12:00:00+00:00. {ACTIVATE}",
-            code=ErrorCode.TIMESTAMP_INVALID,
+            Message.TIMESTAMP_INVALID_NOT_ACTIVATED,
+            option=option,
+            activate=ACTIVATE,
             timestamp=text,
         )
     return int(moment.timestamp() * 1000)

@@ -28,7 +28,7 @@ from puredelta.commands.dml.spec import (
     optional_condition,
     require_merge_condition,
 )
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.catalog.catalog_entries import find_table
 from puredelta.spark.jvm.catalog import SESSION_CATALOG
@@ -159,11 +159,7 @@ class WhenNotMatchedBySource(_When, MergeIntoWriter.WhenNotMatchedBySource):
 
     def updateAll(self) -> DeltaMergeInto:
         """Refuse: there is no row of the frame to take the values from (M-06)."""
-        raise InvalidRequestError(
-            "whenNotMatchedBySource().updateAll() is not possible: there is no row of the source "
-            "to take the values from. Use update({column: value}).",
-            code=ErrorCode.ILLEGAL_USAGE,
-        )
+        raise InvalidRequestError(Message.ILLEGAL_USAGE_UPDATE_ALL)
 
     def update(self, assignments: dict[str, Column]) -> DeltaMergeInto:
         """Update columns of the table; values may use its columns only."""

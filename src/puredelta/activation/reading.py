@@ -28,7 +28,7 @@ from puredelta.commands.definition.columns import stored_columns
 from puredelta.commands.read_table import read_stream, read_table, resolve_timestamp
 from puredelta.commands.write.options import SaveMode
 from puredelta.commands.write.write_table import WriteRequest, write_table
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.log.changes.stream_options import StreamOptions
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.operations import Operation, streaming_update
@@ -69,11 +69,7 @@ def load(spark: SparkSession, captured: CapturedOptions, path: Any) -> DataFrame
 def _at_state(captured: CapturedOptions, state: TimeTravel, path: str) -> CapturedOptions:
     """Return the options with the version or time at the end of the path."""
     if captured.option("versionAsOf") is not None or captured.option("timestampAsOf") is not None:
-        raise InvalidRequestError(
-            f"Please choose the version in the path or by an option, not both: {path}.",
-            code=ErrorCode.ONE_OF_IN_TIME_TRAVEL,
-            path=path,
-        )
+        raise InvalidRequestError(Message.ONE_OF_IN_TIME_TRAVEL_PATH, path=path)
     if state.version is not None:
         return captured.with_options({"versionAsOf": state.version})
     return captured.with_options({"timestampAsOf": state.timestamp})
@@ -130,19 +126,11 @@ def prepare_stream(spark: SparkSession, captured: CapturedOptions) -> str | None
 
 
 def _schema_given() -> InvalidRequestError:
-    return InvalidRequestError(
-        "Delta does not support specifying the schema at read time. Leave schema(...) out: a "
-        "table knows its columns.",
-        code=ErrorCode.UNSUPPORTED_SCHEMA_DURING_READ,
-    )
+    return InvalidRequestError(Message.UNSUPPORTED_SCHEMA_DURING_READ_SCHEMA_GIVEN)
 
 
 def _time_travel() -> InvalidRequestError:
-    return InvalidRequestError(
-        "Cannot time travel views, subqueries, streams or change data feed queries. Use "
-        "startingVersion or startingTimestamp.",
-        code=ErrorCode.UNSUPPORTED_TIME_TRAVEL_VIEWS,
-    )
+    return InvalidRequestError(Message.UNSUPPORTED_TIME_TRAVEL_VIEWS_STREAM_READER)
 
 
 def _reads_changes(captured: CapturedOptions) -> bool:
@@ -231,21 +219,16 @@ def _definition(rows: DataFrame, captured: CapturedOptions) -> TableDefinition:
 def _mode(captured: CapturedOptions) -> str:
     mode = (captured.output_mode or "append").lower()
     if mode not in _MODES:
-        raise InvalidRequestError(
-            f"Data source delta does not support {mode} output mode. Use append or complete, or "
-            "foreachBatch with a MERGE.",
-            code=ErrorCode.UNSUPPORTED_OUTPUT_MODE,
-            mode=mode,
-        )
+        raise InvalidRequestError(Message.UNSUPPORTED_OUTPUT_MODE, mode=mode)
     return mode
 
 
 def _require_checkpoint(spark: SparkSession, captured: CapturedOptions) -> None:
     if captured.option(_CHECKPOINT) is None and not spark.conf.get(_CHECKPOINTS, None):
         raise InvalidRequestError(
-            f'checkpointLocation must be specified either through option("{_CHECKPOINT}", ...) or '
-            f'SparkSession.conf.set("{_CHECKPOINTS}", ...)',
-            code=ErrorCode.OPERATION_NOT_ALLOWED,
+            Message.OPERATION_NOT_ALLOWED_CHECKPOINT,
+            checkpoint=_CHECKPOINT,
+            checkpoints=_CHECKPOINTS,
         )
 
 

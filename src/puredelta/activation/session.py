@@ -26,7 +26,7 @@ import puredelta.tables
 from puredelta.activation.data_source import DeltaSource
 from puredelta.activation.patched_methods import Owner, patched
 from puredelta.activation.patches import Patches
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.spark.jvm.gateway import has_class
 from puredelta.spark.session.session import is_connect
 from puredelta.version import __version__
@@ -50,11 +50,7 @@ def install_delta_module() -> None:
         return
     if _NAME in sys.modules or importlib.util.find_spec(_NAME) is not None:
         raise InvalidRequestError(
-            f"The module 'delta' is there already{_release()}, and delta_module=True never "
-            "replaces it. Uninstall it (pip uninstall delta-spark), or import puredelta.tables "
-            "instead.",
-            code=ErrorCode.INVALID_WRITE_OPTION,
-            module=_NAME,
+            Message.INVALID_WRITE_OPTION_DELTA_MODULE, release=_release(), module=_NAME
         )
     module = ModuleType(_NAME, "delta-spark's modules, as puredelta has them.")
     module.__path__ = []

@@ -25,7 +25,7 @@ from puredelta.commands.definition.columns import stored_columns
 from puredelta.commands.write.insert import InsertRequest, insert_rows
 from puredelta.commands.write.options import WRITE_OPTIONS, SaveMode, WriteOptions
 from puredelta.commands.write.write_table import WriteRequest, write_table
-from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.errors import InvalidRequestError, Message, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.operations import SAVED_OVER, Operation, overwrite_as_table
 from puredelta.protocol.schema.types import StructType
@@ -240,12 +240,7 @@ def write_options(captured: CapturedOptions) -> dict[str, str]:
             ``bucketBy`` or ``sortBy``.
     """
     if captured.layout is not None:
-        raise UnsupportedError(
-            f"{captured.layout} is not supported when a DataFrame writer writes a Delta table. "
-            "Use partitionBy or clusterBy.",
-            code=ErrorCode.OPERATION_NOT_ALLOWED,
-            layout=captured.layout,
-        )
+        raise UnsupportedError(Message.OPERATION_NOT_ALLOWED_LAYOUT, layout=captured.layout)
     chosen: dict[str, str] = {}
     for name, value in (captured.options or {}).items():
         _require_possible(name, value)
@@ -271,9 +266,7 @@ def _require_possible(name: str, value: str) -> None:
     reason = REFUSED_OPTIONS.get(name.lower())
     if reason is not None:
         raise UnsupportedError(
-            f"The write option {name}={value!r} is not supported: {reason}.",
-            code=ErrorCode.INVALID_WRITE_OPTION,
-            option=name,
+            Message.INVALID_WRITE_OPTION_NOT_SUPPORTED, value=value, reason=reason, option=name
         )
 
 
@@ -299,11 +292,7 @@ def create_named(
         return False
     by_name = {key.lower(): value for key, value in options.items()}
     if schema is None and _PATH not in by_name:
-        raise InvalidRequestError(
-            f"Table schema is not provided. Pass the schema of {name}, or the path of a table.",
-            code=ErrorCode.SCHEMA_NOT_PROVIDED,
-            name=str(name),
-        )
+        raise InvalidRequestError(Message.SCHEMA_NOT_PROVIDED_NAME, name_shown=name, name=str(name))
     definition = TableDefinition(
         columns=stored_columns(schema or T.StructType([])),
         description=description or None,

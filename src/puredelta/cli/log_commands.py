@@ -12,7 +12,7 @@ import pyarrow as pa
 from puredelta.catalogs.catalog import TableIdentifier
 from puredelta.catalogs.settings import find_catalog
 from puredelta.cli.parse import Context
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.inspection.commits import CommitFacts, commit_facts, diff_lines, require_before
 from puredelta.inspection.described import Row, detail_row, file_rows, history_row
 from puredelta.log.files.file_table import file_keys
@@ -123,9 +123,7 @@ def diff(context: Context, *, table: str, older: int, newer: int | None, **of_ro
     ``of_rows`` are options of ``--rows``, with which `puredelta.cli.spark_commands.diff` runs.
     """
     if of_rows["keys"] is not None:
-        raise InvalidRequestError(
-            "--keys is for the rows that differ. Add --rows.", code=ErrorCode.INVALID_WRITE_OPTION
-        )
+        raise InvalidRequestError(Message.INVALID_WRITE_OPTION_KEYS_WITHOUT_ROWS)
     log = open_log(context, table)
     after = log.snapshot(version=newer)
     require_before(older, after.version)

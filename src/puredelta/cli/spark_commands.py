@@ -12,7 +12,7 @@ from puredelta.commands.compare import diff_rows
 from puredelta.commands.read_table import resolve_timestamp
 from puredelta.commands.restore import differing_files, restore_table
 from puredelta.commands.vacuum import vacuum as run_vacuum
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.inspection.commits import require_before
 from puredelta.quantities import counted, size_text
 from puredelta.recipes.upsert import upsert
@@ -35,10 +35,7 @@ _PATHS_MAX = 1_000
 def sql(context: Context, *, statement: str | None, file: Path | None, limit: int) -> None:
     """Run statements one after the other and print the rows of the last."""
     if (statement is None) == (file is None):
-        raise InvalidRequestError(
-            "Give a statement, or a file of statements with --file.",
-            code=ErrorCode.INVALID_WRITE_OPTION,
-        )
+        raise InvalidRequestError(Message.INVALID_WRITE_OPTION_NO_SQL)
     text = statement if file is None else file.read_text(encoding="utf-8")
     run_statements(context, split_statements(text or ""), limit=limit)
 
@@ -46,9 +43,7 @@ def sql(context: Context, *, statement: str | None, file: Path | None, limit: in
 def run_statements(context: Context, statements: list[str], *, limit: int) -> None:
     """Run statements in one session; the first that fails ends the run."""
     if not statements:
-        raise InvalidRequestError(
-            "There is no statement in it.", code=ErrorCode.INVALID_WRITE_OPTION
-        )
+        raise InvalidRequestError(Message.INVALID_WRITE_OPTION_NO_STATEMENT)
     with spark_session(context, "sql") as spark:
         for each in statements[:-1]:
             spark.sql(each).collect()
@@ -68,20 +63,13 @@ def merge(context: Context, *, table: str, source: str | None, keys: str | None)
     if source is None and keys is None:
         path = Path(table)
         if not path.is_file():
-            raise InvalidRequestError(
-                f"{table} is no file of SQL. For an upsert give --source and --keys.",
-                code=ErrorCode.INVALID_WRITE_OPTION,
-                path=table,
-            )
+            raise InvalidRequestError(Message.INVALID_WRITE_OPTION_NO_SQL_FILE, path=table)
         statements = split_statements(path.read_text(encoding="utf-8"))
         run_statements(context, statements, limit=_ROWS_MAX)
         return
     columns = [name.strip() for name in (keys or "").split(",") if name.strip()]
     if source is None or not columns:
-        raise InvalidRequestError(
-            "An upsert needs both --source and --keys, such as --source new.parquet --keys id.",
-            code=ErrorCode.INVALID_WRITE_OPTION,
-        )
+        raise InvalidRequestError(Message.INVALID_WRITE_OPTION_UPSERT)
     with spark_session(context, f"merge {table}") as spark:
         suffix = Path(source).suffix.lower()
         if _FORMATS.get(suffix) == "csv":
@@ -160,9 +148,7 @@ def restore(
 ) -> None:
     """Print the changes of a RESTORE; make them only if requested."""
     if (version is None) == (timestamp is None):
-        raise InvalidRequestError(
-            "Give either --version or --timestamp.", code=ErrorCode.ONE_OF_IN_TIME_TRAVEL
-        )
+        raise InvalidRequestError(Message.ONE_OF_IN_TIME_TRAVEL_RESTORE)
     with spark_session(context, f"restore {table}") as spark:
         log = table_log(spark, table)
         out = context.output

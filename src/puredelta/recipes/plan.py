@@ -27,7 +27,7 @@ from puredelta.commands.dml.spec import (
 )
 from puredelta.commands.statement.report import Report
 from puredelta.commands.write.expectations import RowCheck
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.protocol.actions.actions import SetTransaction
 from puredelta.recipes.arguments import TableSettings
 from puredelta.recipes.source_rows import (
@@ -165,11 +165,7 @@ class _Watcher:
             return
         context, self._context = self._context, None  # a second run has the source already
         if self._plan.refuses_empty and context.source.num_rows == 0:
-            raise InvalidRequestError(
-                "The source has no rows, so every row of the scope would be deleted. Pass "
-                "allow_empty=True if the snapshot is meant to be empty.",
-                code=ErrorCode.SOURCE_IS_EMPTY,
-            )
+            raise InvalidRequestError(Message.SOURCE_IS_EMPTY)
         if self._plan.unique_keys:
             require_unique_keys(context, self._plan.unique_keys)
         if self._plan.scope is not None:

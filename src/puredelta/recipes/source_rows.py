@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from puredelta.commands.dml.source import StatementContext
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import ErrorCode, InvalidRequestError, Message
 from puredelta.protocol.values.predicates import Predicate
 from puredelta.recipes.arguments import holds_null, is_true, names_of, refused, same_as_next
 from puredelta.recipes.target import resolved
@@ -211,8 +211,8 @@ def require_unique(rows: DataFrame, keys: Sequence[str]) -> None:
     found = counted.where(F.col(_COUNT) > 1).select(shown(keys).alias("keys"), _COUNT).take(1)
     if found:
         raise InvalidRequestError(
-            f"The source has {found[0][_COUNT]} rows of the key {found[0]['keys']}{_MAKE_UNIQUE}",
-            code=ErrorCode.SOURCE_KEY_NOT_UNIQUE,
+            Message.SOURCE_KEY_NOT_UNIQUE,
+            make_unique=_MAKE_UNIQUE,
             keys=found[0]["keys"],
             rows=found[0][_COUNT],
         )
@@ -282,9 +282,7 @@ def require_in_scope(
     if found:
         before, after = _scope_message(scope)
         raise InvalidRequestError(
-            f"{before}{found[0][0]}{after}",
-            code=ErrorCode.SOURCE_OUTSIDE_SCOPE,
-            keys=found[0][0],
+            Message.SOURCE_OUTSIDE_SCOPE, before=before, after=after, keys=found[0][0]
         )
 
 

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from puredelta.errors import ErrorCode, TableNotFoundError
+from puredelta.errors import Message, TableNotFoundError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.recipes.arguments import TableSettings, refused
 from puredelta.spark.resolve.table_attributes import table_identity
@@ -82,10 +82,7 @@ def load_recipe_table(spark: SparkSession, table: TableOrPath) -> RecipeTable:
     found = find_recipe_table(spark, table)
     if found is None:
         raise TableNotFoundError(
-            f"{table} is not a Delta table. Pass create=True to have it created, or check the "
-            "path or name.",
-            code=ErrorCode.MISSING_DELTA_TABLE,
-            table=str(table),
+            Message.MISSING_DELTA_TABLE_RECIPE, table_shown=table, table=str(table)
         )
     return found
 

@@ -35,7 +35,7 @@ from puredelta.commands.read_table import history_rows, resolve_timestamp
 from puredelta.commands.restore import RestoreOutcome, prepare_restore
 from puredelta.commands.statement.report import last_report, with_report
 from puredelta.commands.vacuum import prepare_vacuum
-from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
+from puredelta.errors import InvalidRequestError, Message, TableNotFoundError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.resolve.table_attributes import table_identity
 from puredelta.spark.session.pyspark_errors import methods_like_pyspark
@@ -202,10 +202,7 @@ def _number(value: object, name: str, kind: Callable[[Any], N]) -> N | None:
         int(number)  # neither NaN nor infinite
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidRequestError(
-            f"{name} is {value!r}, which is no number. Pass a number, or leave it out.",
-            code=ErrorCode.INVALID_ARGUMENT,
-            argument=name,
-            value=value,
+            Message.INVALID_ARGUMENT_NUMBER, argument=name, value=value
         ) from error
     return number
 
@@ -290,12 +287,7 @@ class DeltaTable(TableMaintenance):
         name = parse_table_name(tableOrViewName)
         location = find_location(sparkSession, name)
         if location is None and not is_known(sparkSession, name):
-            raise TableNotFoundError(
-                f"{tableOrViewName} is not a Delta table: the catalog has no table or view of this "
-                "name. Check its spelling and the current database.",
-                code=ErrorCode.MISSING_DELTA_TABLE,
-                table=tableOrViewName,
-            )
+            raise TableNotFoundError(Message.MISSING_DELTA_TABLE_FOR_NAME, table=tableOrViewName)
         address = require_table(sparkSession, location, tableOrViewName).address
         return cls._at(sparkSession, address, find_catalog_name(sparkSession, name))
 

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.dml.execute import PreparedChange
 from puredelta.commands.dml.spec import RowSpec
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.resolve.table_attributes import renewed_identity, table_identity, with_identity
 from puredelta.spark.scan.table_rows import table_rows
@@ -105,8 +105,7 @@ def require_storage_options(options: Mapping[str, str]) -> None:
     odd = [key for key in options if not key.startswith(("fs.", "dfs."))]
     if odd:
         raise InvalidRequestError(
-            "Currently DeltaTable.forPath only supports hadoop configuration keys starting with "
-            f"[fs.,dfs.] but got {sorted(odd)}. Leave them out.",
-            code=ErrorCode.TABLE_FOR_PATH_UNSUPPORTED_HADOOP_CONF,
+            Message.TABLE_FOR_PATH_UNSUPPORTED_HADOOP_CONF,
+            odd=sorted(odd),
             unsupported_options=tuple(sorted(odd)),
         )

@@ -25,7 +25,7 @@ from pyspark.sql import types as T
 from pyspark.sql.udf import UserDefinedFunction, _wrap_function
 from pyspark.util import PythonEvalType
 
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 
 Answer = TypeVar("Answer")
 
@@ -282,9 +282,7 @@ def require_unicode(text: str) -> None:
         text.encode()
     except UnicodeEncodeError as error:
         raise InvalidRequestError(
-            f"{text[max(0, error.start - 40) : error.end]!a}: the last character is half of a "
-            "surrogate pair, and no Unicode. Leave it out, or write the whole pair.",
-            code=ErrorCode.INVALID_ARGUMENT,
+            Message.INVALID_ARGUMENT_UNICODE, text=text[max(0, error.start - 40) : error.end]
         ) from error
 
 

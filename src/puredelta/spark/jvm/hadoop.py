@@ -24,7 +24,7 @@ from weakref import WeakKeyDictionary
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
-from puredelta.errors import ErrorCode, UnsupportedError
+from puredelta.errors import Message, UnsupportedError
 from puredelta.spark.jvm.gateway import JVM_ERRORS, gateway_of, java_class, jvm_of, session_of
 from puredelta.store.base import (
     FileEnd,
@@ -358,13 +358,7 @@ class HadoopStore:
         creation = CREATIONS.get(self._scheme)
         if creation is None:
             raise UnsupportedError(
-                f"{self.root_uri} cannot be written to: it is not known of {self._scheme!r} "
-                "storage that of several writers of one name exactly one succeeds, so commits "
-                "could be lost. The table can be read. Write to a table on HDFS, an object store "
-                "or a mounted file system.",
-                code=ErrorCode.UNSUPPORTED_STORAGE,
-                path=self.root_uri,
-                scheme=self._scheme,
+                Message.UNSUPPORTED_STORAGE_CREATION, path=self.root_uri, scheme=self._scheme
             )
         return creation
 
@@ -467,11 +461,7 @@ class HadoopStore:
         except StorageError as error:
             if CONDITIONAL_OPTION in str(error):
                 raise UnsupportedError(
-                    f"{self.root_uri} cannot be written to: this version of Hadoop's client does "
-                    "not know conditional puts. Use hadoop-aws 3.4.2 or newer, or give credentials "
-                    "as spark.puredelta.storage.*.",
-                    code=ErrorCode.UNSUPPORTED_STORAGE,
-                    path=self.root_uri,
+                    Message.UNSUPPORTED_STORAGE_HADOOP_VERSION, path=self.root_uri
                 ) from error
             raise UnknownOutcomeError(str(error)) from error
         return PutOutcome.CREATED

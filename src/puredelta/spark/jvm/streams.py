@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.log.changes.schema_log import location_conflict
 from puredelta.log.changes.stream_offsets import EVERYTHING, ReadLimits
 from puredelta.spark.jvm.callbacks import STREAMING
@@ -312,9 +312,7 @@ def require_under(spark: SparkSession, location: str, checkpoint: str) -> None:
         is_under = False
     if not is_under:
         raise InvalidRequestError(
-            f"Schema location '{location}' must be placed under checkpoint location "
-            f"'{checkpoint}'. Set spark.databricks.delta.streaming."
-            "allowSchemaLocationOutsideCheckpointLocation to true to lift this.",
-            code=ErrorCode.STREAMING_SCHEMA_LOCATION_NOT_UNDER_CHECKPOINT,
+            Message.STREAMING_SCHEMA_LOCATION_NOT_UNDER_CHECKPOINT,
+            checkpoint=checkpoint,
             location=location,
         )

@@ -16,7 +16,7 @@ from functools import partial
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from puredelta.errors import DeltaError, ErrorCode
+from puredelta.errors import DeltaError, Message
 from puredelta.log.files.clock import random_id, wall_clock
 from puredelta.log.files.file_stats import TableStatistics
 from puredelta.protocol.table.table_config import TableConfig
@@ -131,9 +131,7 @@ def _finished(
     num_rows = sum(answer.kept_rows for answer in answers)
     if num_rows != copied.num_rows:
         raise DeltaError(
-            f"{copied.num_rows} rows of the source were to be written and {num_rows} were. "
-            "Nothing was committed. This is a bug or a file that changed while it was read.",
-            code=ErrorCode.NUM_RECORDS_MISMATCH,
+            Message.NUM_RECORDS_MISMATCH_COPY, num_rows=copied.num_rows, num_rows_shown=num_rows
         )
     with named_failures(f"{store.root_uri}/{directory}"):
         keep_answered(store, store.walk(directory), written)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import types as T
 
-from puredelta.errors import CorruptTableError, ErrorCode, UnsupportedError
+from puredelta.errors import CorruptTableError, Message, UnsupportedError
 
 is_odd_path = re.compile(r"^/|[%:\\]|//|(?:^|/)\.{1,2}(?:/|$)").search
 """Tells a path of the log that is more than names below the table's root."""
@@ -85,24 +85,10 @@ def require_readable(files: Iterable[DataFile]) -> None:
         name = file.name
         # Spark's own rule: hidden, unless it looks like a partition directory.
         if name.startswith(".") or (name.startswith("_") and "=" not in name):
-            raise UnsupportedError(
-                f"Spark ignores files whose name starts with '_' or '.', so the rows of {file.uri} "
-                "would be missing. Rewrite the file under another name.",
-                code=ErrorCode.UNSUPPORTED_DATA_FILE,
-                path=file.uri,
-            )
+            raise UnsupportedError(Message.UNSUPPORTED_DATA_FILE_HIDDEN, path=file.uri)
         if ":" in name and file.uri.startswith("file:"):
-            raise UnsupportedError(
-                f"Spark's local file system cannot open a file name with a colon: {file.uri}. "
-                "Rewrite the file under another name.",
-                code=ErrorCode.UNSUPPORTED_DATA_FILE,
-                path=file.uri,
-            )
+            raise UnsupportedError(Message.UNSUPPORTED_DATA_FILE_COLON, path=file.uri)
         if file.size_bytes <= 0:
             raise CorruptTableError(
-                f"The log says that {file.uri} has {file.size_bytes} bytes; no Parquet file is "
-                "that small, and Spark would skip it.",
-                code=ErrorCode.LOG_CORRUPTED,
-                path=file.uri,
-                size_bytes=file.size_bytes,
+                Message.LOG_CORRUPTED_SMALL_FILE, path=file.uri, size_bytes=file.size_bytes
             )

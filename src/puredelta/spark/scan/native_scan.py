@@ -30,7 +30,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from puredelta.errors import CorruptTableError, ErrorCode
+from puredelta.errors import CorruptTableError, Message
 from puredelta.protocol.values.partition_values import HIVE_NULL, escape_partition_text
 from puredelta.spark.jvm.expressions import Nodes
 from puredelta.spark.jvm.file_index import (
@@ -95,9 +95,8 @@ def _in_scale(value: str, column: str, data_type: T.DecimalType) -> str:
         return f"{number.quantize(step, context=fitting):f}"
     except decimal.InvalidOperation as malformed:
         raise CorruptTableError(
-            f"The log has the value {value!r} for the partition column {column!r}, which is no "
-            f"{data_type.simpleString()}.",
-            code=ErrorCode.FAILED_CAST_PARTITION_VALUE,
+            Message.FAILED_CAST_PARTITION_VALUE_DECIMAL,
+            data_type=data_type.simpleString(),
             column=column,
             value=value,
         ) from malformed
@@ -178,8 +177,7 @@ def _rows(
     except PartitionValueError as malformed:
         types = ", ".join(f"{f.name} {f.dataType.simpleString()}" for f in partitions.fields)
         raise CorruptTableError(
-            f"A partition value in the log is not of its column's type ({types}): {malformed}",
-            code=ErrorCode.FAILED_CAST_PARTITION_VALUE,
+            Message.FAILED_CAST_PARTITION_VALUE_SCAN, types=types, malformed=malformed
         ) from malformed
     if [f.dataType for f in partitions] == [f.dataType for f in wanted]:
         return rows

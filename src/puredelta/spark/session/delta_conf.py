@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, TypeVar
 
-from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.errors import InvalidRequestError, Message, UnsupportedError
 
 logger = logging.getLogger(__name__)
 
@@ -132,9 +132,9 @@ class RefusedConfs:
             if not conf.is_default(settings):
                 value = settings[conf.key]
                 raise UnsupportedError(
-                    f"The setting {conf.key} is {value!r}, and that is not supported: "
-                    f"{conf.effect}. Unset it, or set it to its default, {conf.default}.",
-                    code=ErrorCode.UNSUPPORTED_SETTING,
+                    Message.UNSUPPORTED_SETTING,
+                    effect=conf.effect,
+                    conf_default=conf.default,
                     setting=conf.key,
                     value=value,
                 )
@@ -207,8 +207,8 @@ class OwnConf(DeltaConf, Generic[T]):
             return self.type.parse(text)
         except ValueError:
             raise InvalidRequestError(
-                f"{self.key} is {text!r}: set it to {self.type.expected}.",
-                code=ErrorCode.INVALID_CONF_VALUE,
+                Message.INVALID_CONF_VALUE_OWN,
+                expected=self.type.expected,
                 key=self.key,
                 value=text,
             ) from None
@@ -1491,13 +1491,7 @@ def check_settings(settings: Mapping[str, str]) -> None:
             if not key.startswith(_FAMILIES):
                 _warn_of_unknown(key)
         elif conf.kind is Kind.FLAG and value.strip().lower() not in {"true", "false"}:
-            raise InvalidRequestError(
-                f"The value {value!r} in the config {key} is invalid. It should be a 'boolean' "
-                "value: set it to true or false, or unset it.",
-                code=ErrorCode.INVALID_CONF_VALUE_TYPE,
-                setting=key,
-                value=value,
-            )
+            raise InvalidRequestError(Message.INVALID_CONF_VALUE_TYPE, setting=key, value=value)
 
 
 @functools.cache

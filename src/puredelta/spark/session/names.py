@@ -15,7 +15,7 @@ from collections.abc import Iterable
 
 from pyspark.sql import SparkSession
 
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.protocol.schema.sql_lexer import BACK_TICKED, without_back_ticks
 
 PREFIX = "__puredelta_"
@@ -91,12 +91,7 @@ def require_no_helper_names(columns: Iterable[str]) -> None:
         InvalidRequestError: names the columns.
     """
     if taken := sorted(c for c in columns if c.lower().startswith(PREFIX)):
-        raise InvalidRequestError(
-            f"The column names {taken} start with {PREFIX!r}, which is reserved for columns that "
-            "puredelta adds while it works. Rename them.",
-            code=ErrorCode.RESERVED_COLUMN_NAME,
-            columns=taken,
-        )
+        raise InvalidRequestError(Message.RESERVED_COLUMN_NAME, prefix=PREFIX, columns=taken)
 
 
 def source_column_name(ordinal: int) -> str:
@@ -141,12 +136,7 @@ def parse_name(text: str) -> tuple[str, ...]:
         if text[at] != ".":
             break
         at += 1
-    raise InvalidRequestError(
-        f"Syntax error in the column name {text!r}: back-ticks come in pairs and quote a whole "
-        "part; double one that is part of the name.",
-        code=ErrorCode.INVALID_ATTRIBUTE_NAME_SYNTAX,
-        attribute_name=text,
-    )
+    raise InvalidRequestError(Message.INVALID_ATTRIBUTE_NAME_SYNTAX, attribute_name=text)
 
 
 def quote(part: str) -> str:

@@ -20,7 +20,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from puredelta.catalogs.catalog import name_of_address
-from puredelta.errors import ErrorCode, UnsupportedError
+from puredelta.errors import Message, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.jvm.gateway import default_file_system, has_jvm
 from puredelta.spark.jvm.hadoop import HadoopFileSystems, hadoop_settings, qualified
@@ -134,10 +134,9 @@ def as_spark_means(spark: SparkSession, location: str) -> str:
     if location.startswith("/"):
         return default.rstrip("/") + location
     raise UnsupportedError(
-        f"{location} names no file system, so the server takes it for a path on {default} "
-        "(fs.defaultFS), relative to a directory that a client cannot know. Write the whole "
-        f"location, such as {default.rstrip('/')}/{location}.",
-        code=ErrorCode.UNSUPPORTED_STORAGE,
+        Message.UNSUPPORTED_STORAGE_DEFAULT_FILE_SYSTEM,
+        default=default,
+        default_shown=default.rstrip("/"),
         path=location,
     )
 

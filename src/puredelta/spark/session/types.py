@@ -17,7 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import types as T
 from typing_extensions import assert_never
 
-from puredelta.errors import ErrorCode, UnsupportedError
+from puredelta.errors import ErrorCode, Message, UnsupportedError
 from puredelta.log.files.value_order import stored_type
 from puredelta.protocol.features.column_mapping import PARQUET_FIELD_ID
 from puredelta.protocol.schema.schema_json import encode_schema, parse_schema, simple_string
@@ -78,9 +78,9 @@ def to_spark(schema: StructType) -> T.StructType:
     except (PySparkException, AssertionError) as unknown:
         require_known_spatial_types(schema)
         raise UnsupportedError(
-            f"This version of PySpark cannot represent the schema {str(schema)[:_SHOWN]}: "
-            f"{str(unknown)[:_SHOWN]}",
-            code=ErrorCode.UNSUPPORTED_DATA_TYPES,
+            Message.UNSUPPORTED_DATA_TYPES_PYSPARK,
+            schema=str(schema)[:_SHOWN],
+            unknown=str(unknown)[:_SHOWN],
         ) from unknown
 
 
@@ -208,19 +208,18 @@ def require_known_spatial_types(schema: StructType) -> None:
     if not HAVE_SPATIAL_TYPES:
         listed = ", ".join(f"{path}: {kind.name}" for path, kind in spatial)
         raise UnsupportedError(
-            "Columns of geometry and geography need PySpark 4.2 and pyarrow 20, or newer; here "
-            f"are PySpark {pyspark.__version__} and pyarrow {pa.__version__}: {listed}. Use newer "
-            "ones for this table, or leave these columns out of a new one.",
-            code=ErrorCode.GEOSPATIAL_NOT_SUPPORTED,
+            Message.GEOSPATIAL_NOT_SUPPORTED_VERSIONS,
+            pyspark_version=pyspark.__version__,
+            pa_version=pa.__version__,
+            listed=listed,
         )
     unknown = [(path, kind) for path, kind in spatial if not _is_known(kind)]
     if unknown:
         listed = ", ".join(f"{path}: {kind.name}" for path, kind in unknown)
         raise UnsupportedError(
-            f"PySpark {pyspark.__version__} does not know the coordinate system or "
-            f"the algorithm of these columns: {listed}. It knows SRID 0, 3857 and 4326 "
-            "(OGC:CRS84), and the algorithm spherical.",
-            code=ErrorCode.GEOSPATIAL_NOT_SUPPORTED,
+            Message.GEOSPATIAL_NOT_SUPPORTED_SYSTEMS,
+            pyspark_version=pyspark.__version__,
+            listed=listed,
         )
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import types as T
 
-from puredelta.errors import CorruptTableError, DeltaError, ErrorCode, UnsupportedError
+from puredelta.errors import CorruptTableError, DeltaError, Message, UnsupportedError
 from puredelta.log.files.file_stats import StatisticsReader, combined
 from puredelta.log.files.parquet_footer import ParquetWriter, map_footers, schema_message
 from puredelta.log.files.value_order import stored_type
@@ -70,15 +70,7 @@ class SourceFiles:
             DeltaError: a file changed (DELTA_MERGE_SOURCE_CHANGED).
         """
         if (uri := self.changed()) is not None:
-            raise DeltaError(
-                "Cannot perform Merge because the source dataset is not deterministic: its file "
-                f"{uri} was changed, replaced or removed while the statement read it. Nothing "
-                "was committed. Run the statement again when nobody writes to the source; or "
-                "set spark.databricks.delta.merge.materializeSource to all, so that the source "
-                "is copied first, which takes longer but reads each file only once.",
-                code=ErrorCode.MERGE_SOURCE_CHANGED,
-                path=uri,
-            )
+            raise DeltaError(Message.MERGE_SOURCE_CHANGED, path=uri)
 
 
 def source_files(

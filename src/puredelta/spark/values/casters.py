@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from typing_extensions import assert_never
 
-from puredelta.errors import ErrorCode, UnsupportedError
+from puredelta.errors import ErrorCode, Message, UnsupportedError
 from puredelta.spark.jvm import casts
 from puredelta.spark.jvm.expressions import Expression, column_of
 from puredelta.spark.session.session import SessionInfo
@@ -71,12 +71,7 @@ class ConnectCaster:
         match mode:
             case CastMode.LEGACY:
                 if self._ansi:
-                    raise UnsupportedError(
-                        "spark.sql.storeAssignmentPolicy=LEGACY is not available over Spark "
-                        "Connect while spark.sql.ansi.enabled is true. Set that to false, or use "
-                        "the policy ANSI.",
-                        code=ErrorCode.UNSUPPORTED_STORE_ASSIGNMENT,
-                    )
+                    raise UnsupportedError(Message.UNSUPPORTED_STORE_ASSIGNMENT)
                 return value.cast(to)
             case CastMode.UP_CAST:
                 return value.cast(to)

@@ -21,7 +21,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.spark.session.names import quote
 from puredelta.spark.session.session import SessionInfo, StoreAssignment
 from puredelta.spark.session.types import as_nullable, holds_struct
@@ -216,9 +216,7 @@ class StoreAssigner:
         missing = known - by_name.keys()
         if by_name.keys() - known or (missing and not self.fills_missing):
             raise InvalidRequestError(
-                f"Cannot cast {given.simpleString()} to {to.simpleString()}. "
-                "All nested columns must match.",
-                code=ErrorCode.UPDATE_SCHEMA_MISMATCH_EXPRESSION,
+                Message.UPDATE_SCHEMA_MISMATCH_EXPRESSION,
                 given=given.simpleString(),
                 wanted=to.simpleString(),
             )
@@ -280,10 +278,7 @@ class StoreAssigner:
     def _cast(self, value: Value, to: T.DataType, column: str) -> Column:
         if self.mode is CastMode.UP_CAST and not can_up_cast(value.type, to):
             raise InvalidRequestError(
-                f"Cannot up cast {value.text} from {sql_type(value.type)} to {sql_type(to)}. "
-                "Add an explicit cast to the value, or set spark.sql.storeAssignmentPolicy to "
-                "ANSI.",
-                code=ErrorCode.CANNOT_UP_CAST_DATATYPE,
+                Message.CANNOT_UP_CAST_DATATYPE,
                 expression=value.text,
                 source_type=sql_type(value.type),
                 target_type=sql_type(to),

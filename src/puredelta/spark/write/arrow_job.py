@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.errors import DeltaError, InvalidRequestError, Message, UnsupportedError
 from puredelta.protocol.schema.types import StructType
 from puredelta.protocol.values.partition_values import escape_partition_text
 from puredelta.spark.session.concurrent_jobs import tagged_jobs
@@ -124,13 +124,7 @@ def run_arrow_job(rows: DataFrame, job: ArrowJob) -> dict[str, FileAnswer]:
 def _by_path(job: ArrowJob, answers: Sequence[FileAnswer]) -> dict[str, FileAnswer]:
     reason = next((answer.refusal for answer in answers if answer.refusal), None)
     if reason is not None:
-        raise DeltaError(
-            f"Workers could not write data files to {job.location}: {reason}. Nothing was "
-            "committed. Give the workers access to the storage, then retry.",
-            code=ErrorCode.WRITE_FAILED,
-            path=job.location,
-            reason=reason,
-        )
+        raise DeltaError(Message.WRITE_FAILED_WORKER_PATHS, path=job.location, reason=reason)
     kinds = {CHANGES: job.changes_directory}
     return dict(
         sorted(
@@ -149,10 +143,9 @@ def _require_plain(writer: WriterSettings, job: ArrowJob) -> None:
     encrypts = writer.encrypts or any("encryption" in key for key in job.files.parquet)
     if encrypts:
         raise UnsupportedError(
-            f"The session asks for encrypted Parquet files ({writer.only_spark}), and Arrow, which "
-            f"writes the data files of {job.store.root_uri}, does not encrypt. Add the JAR of a "
-            f"Hadoop file system for this storage and set {IO.key} to 'spark'.",
-            code=ErrorCode.UNSUPPORTED_STORAGE,
+            Message.UNSUPPORTED_STORAGE_ENCRYPTION,
+            only_spark=writer.only_spark,
+            io_key=IO.key,
             path=job.store.root_uri,
             setting=writer.only_spark or "",
         )
@@ -171,9 +164,9 @@ def _codec(rows: DataFrame, job: ArrowJob) -> str:
     codec = _CODECS.get(name)
     if codec is None or (codec != "none" and not pa.Codec.is_available(codec)):
         raise InvalidRequestError(
-            f"Arrow, which writes the data files of {job.store.root_uri}, has no codec {name!r}. "
-            f"Set the option compression, or {_CODEC_KEY}, to one of {sorted(_CODECS)}.",
-            code=ErrorCode.INVALID_CONF_VALUE,
+            Message.INVALID_CONF_VALUE_CODEC,
+            root_uri=job.store.root_uri,
+            codecs=sorted(_CODECS),
             key=_CODEC_KEY,
             value=name,
         )

@@ -32,7 +32,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 
-from puredelta.errors import CorruptTableError, DeltaError, ErrorCode
+from puredelta.errors import CorruptTableError, DeltaError, Message
 from puredelta.log.files.parquet_footer import NoFooterError, map_footers
 from puredelta.protocol.actions.paths import short_uri
 from puredelta.spark.jvm.frames import logical_plan, rebound
@@ -153,16 +153,7 @@ class ParquetJob:
 
 def unseen(location: str, written: str, there: str) -> DeltaError:
     """Return the error for files that executors have written and the driver does not see."""
-    return DeltaError(
-        f"Executors have written {written} to {location}, but the driver sees {there}: executors "
-        "do not see the directory that the driver sees. Nothing was committed. Mount the same "
-        "file system at that path on the driver and on every executor (over Spark Connect: on the "
-        "client and on the server, too), then retry.",
-        code=ErrorCode.WRITE_FAILED,
-        path=location,
-        written=written,
-        there=there,
-    )
+    return DeltaError(Message.WRITE_FAILED_UNSEEN, path=location, written=written, there=there)
 
 
 def run_parquet_job(
@@ -291,26 +282,15 @@ def named_failures(location: str) -> Iterator[None]:
         if (reason := _storage_failure(failure)) is not None:
             if (refused := _refused_directory(reason)) is not None:
                 raise DeltaError(
-                    f"The data could not be written to {location}: {refused}. The table is "
-                    "unchanged and what was written has been removed. Shorten the value, or do "
-                    "not partition by that column.",
-                    code=ErrorCode.WRITE_FAILED,
-                    path=location,
-                    reason=refused,
+                    Message.WRITE_FAILED_EXECUTORS, path=location, reason=refused
                 ) from failure
             raise DeltaError(
-                f"The data could not be written to {location}: {reason}. The table is unchanged "
-                "and what was written has been removed. Free space or grant access, then retry.",
-                code=ErrorCode.WRITE_FAILED,
-                path=location,
-                reason=reason,
+                Message.WRITE_FAILED_STORAGE, path=location, reason=reason
             ) from failure
         if (missing := _MISSING_MODULE.search(str(failure))) is not None:
             raise DeltaError(
-                f"Spark's Python workers lack {missing[1]}, so the data could not be written to "
-                f"{location}. The table is unchanged and what was written has been removed. "
-                "Install it for the Python of the workers (PYSPARK_PYTHON), then retry.",
-                code=ErrorCode.WRITE_FAILED,
+                Message.WRITE_FAILED_MISSING_MODULE,
+                missing=missing[1],
                 path=location,
                 reason=missing[0],
             ) from failure

@@ -34,7 +34,7 @@ from puredelta.commands.described import (
     partition_value_rows,
     property_rows,
 )
-from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.errors import ErrorCode, InvalidRequestError, Message, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.features.feature_usage import CURRENT_DEFAULT
 from puredelta.spark.catalog.catalog_entries import (
@@ -119,10 +119,7 @@ def alter(spark: SparkSession, statement: AlterStatement, *, text: str) -> DataF
 def _require_location(spark: SparkSession, table: TableName, now: str, wanted: str) -> None:
     if table.path is not None:
         raise InvalidRequestError(
-            f"Cannot change the location of a path based table: {table}. Name a table of the "
-            "catalog.",
-            code=ErrorCode.CANNOT_SET_LOCATION_ON_PATH_IDENTIFIER,
-            table=str(table),
+            Message.CANNOT_SET_LOCATION_ON_PATH_IDENTIFIER, table_shown=table, table=str(table)
         )
     entry = entry_name(spark, table.parts)
     place = wanted if entry is None else stated_location(spark, entry, wanted)
@@ -233,11 +230,7 @@ def _rows(spark: SparkSession, statement: ShowStatement, table: DescribedTable) 
         case ShowPartitions():
             return partition_value_rows(spark, table)
         case ShowCreate():
-            raise UnsupportedError(
-                "Operation not allowed: `SHOW CREATE TABLE` is not supported for Delta tables. "
-                "DESCRIBE TABLE EXTENDED and SHOW TBLPROPERTIES say what the table is.",
-                code=ErrorCode.OPERATION_NOT_ALLOWED,
-            )
+            raise UnsupportedError(Message.OPERATION_NOT_ALLOWED_SHOW_CREATE_TABLE)
         case DescribeTable():
             if statement.column is not None:
                 return describe_column(spark, table, statement.column)

@@ -20,7 +20,7 @@ from typing_extensions import assert_never
 from puredelta.commands.optimize import prepare_optimize
 from puredelta.commands.read_table import history_rows
 from puredelta.commands.reorg import run_reorg
-from puredelta.errors import ErrorCode, UnsupportedError
+from puredelta.errors import Message, UnsupportedError
 from puredelta.spark.catalog.relation_cache import cached_relations, find_relations
 from puredelta.spark.jvm.stored_text import Script
 from puredelta.spark.session.catalogs import find_identifier
@@ -203,11 +203,7 @@ def find_script(spark: SparkSession, text: str) -> Script | None:
 
 def _require_no_path(text: str) -> None:
     if may_name_path(text):
-        raise UnsupportedError(
-            "A script that names delta.`/path` needs a classic session: a "
-            "Spark Connect client does not interpret scripts. Call its statements one by one.",
-            code=ErrorCode.UNSUPPORTED_ON_CONNECT,
-        )
+        raise UnsupportedError(Message.UNSUPPORTED_ON_CONNECT_SCRIPT)
 
 
 def _is_ours(spark: SparkSession, text: str) -> bool:

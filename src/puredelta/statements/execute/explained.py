@@ -17,7 +17,7 @@ from puredelta.commands.restore import prepare_restore
 from puredelta.commands.statement.prepared import Prepared
 from puredelta.commands.statement.report import Report
 from puredelta.commands.vacuum import prepare_vacuum
-from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.errors import DeltaError, InvalidRequestError, Message, UnsupportedError
 from puredelta.spark.resolve.sql_text import require_parsable
 from puredelta.spark.session.names import quote_name
 from puredelta.statements.execute.maintenance import vacuum_scope
@@ -158,11 +158,7 @@ def preview_text(
 
     def preview(prepared: Prepared[object]) -> DataFrame:
         if not isinstance(prepared, PreparedChange):
-            raise UnsupportedError(
-                "Only MERGE, UPDATE and DELETE change rows that could be shown. Use dry_run for "
-                "the files that other statements change.",
-                code=ErrorCode.OPERATION_NOT_ALLOWED,
-            )
+            raise UnsupportedError(Message.OPERATION_NOT_ALLOWED_PREVIEW)
         return prepared.preview(limit)
 
     return _prepared(spark, text, args, fields, preview)
@@ -187,9 +183,5 @@ def _prepared(
             prepared = prepare(spark, statement, text=filled, views=views)
         if prepared is None:
             shown = " ".join(text.split())[:80]
-            raise InvalidRequestError(
-                "Only MERGE, UPDATE, DELETE, OPTIMIZE, VACUUM, RESTORE and CONVERT TO DELTA on "
-                f"Delta tables can be explained or tried here, not {shown!r}.",
-                code=ErrorCode.OPERATION_NOT_ALLOWED_DETAIL,
-            )
+            raise InvalidRequestError(Message.OPERATION_NOT_ALLOWED_DETAIL_EXPLAINED, shown=shown)
         return use(prepared)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.dml.spec import Star, Update, operation_name
-from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.errors import InvalidRequestError, Message, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.catalog.catalog_entries import find_relation
 from puredelta.spark.catalog.relation_cache import (
@@ -75,9 +75,7 @@ def _require_no_cycle(spark: SparkSession, text: str, query: str) -> None:
     name = None if head.is_done else find_relation(spark, head.name())
     if isinstance(name, ViewEntry) and (name.database, name.name) in below:
         raise InvalidRequestError(
-            f"Recursive view {name.database}.{name.name} detected: its query shows itself.",
-            code=ErrorCode.OPERATION_NOT_ALLOWED,
-            view=name.name,
+            Message.OPERATION_NOT_ALLOWED_RECURSIVE_VIEW, database=name.database, view=name.name
         )
 
 
@@ -86,12 +84,7 @@ class _NoNames:
 
     def add(self, rows: DataFrame, again: Again | None = None) -> str:
         del rows, again
-        raise UnsupportedError(
-            "A view over delta.`/path`, a version or changes of a table, and CACHE TABLE of such a "
-            "query, need a classic session. Name the path in each query, or give the rows that "
-            "are there now a name: df.createOrReplaceTempView(name).",
-            code=ErrorCode.UNSUPPORTED_ON_CONNECT,
-        )
+        raise UnsupportedError(Message.UNSUPPORTED_ON_CONNECT_VIEW)
 
 
 class _TablesOfView:
@@ -132,10 +125,9 @@ def require_whole_table(
     operation = "MERGE" if isinstance(statement, MergeStatement) else operation_name(statement.spec)
     if view.table.is_time_travel:
         raise InvalidRequestError(
-            "Expect a full scan of the latest version of the Delta source, but found a historical "
-            f"scan of version {view.table.version}: the view {name} shows a version that was asked "
-            f"for. Name the table itself: delta.`{view.root_uri}`.",
-            code=ErrorCode.FAILED_SCAN_WITH_HISTORICAL_VERSION,
+            Message.FAILED_SCAN_WITH_HISTORICAL_VERSION,
+            name=name,
+            root_uri=view.root_uri,
             historical_version=view.table.version,
             view=str(name),
         )
@@ -144,18 +136,16 @@ def require_whole_table(
     as_it_is = view.is_plain and view.columns == table.names
     if config.generated_columns and not as_it_is and operation != "DELETE":  # M-31
         raise InvalidRequestError(
-            f"{operation} command on a temp view referring to a Delta table that contains "
-            f"generated columns is not supported. Please run the {operation} command on the Delta "
-            f"table directly: delta.`{view.root_uri}`.",
-            code=ErrorCode.OPERATION_ON_TEMP_VIEW_WITH_GENERATED_COLS,
+            Message.OPERATION_ON_TEMP_VIEW_WITH_GENERATED_COLS,
+            root_uri=view.root_uri,
             operation=operation,
         )
     if not view.is_plain or set(view.columns) != set(table.names):
         raise UnsupportedError(
-            f"{operation} of the view {name} is not possible: a view may be a target only if it "
-            "shows every column of a table under its own name and nothing else. Name the table "
-            f"itself: delta.`{view.root_uri}`.",
-            code=ErrorCode.OPERATION_NOT_ALLOWED,
+            Message.OPERATION_NOT_ALLOWED_PARTIAL_VIEW,
+            operation=operation,
+            name=name,
+            root_uri=view.root_uri,
             view=str(name),
         )
     if isinstance(statement, MergeStatement):
@@ -175,9 +165,4 @@ def _require_whole_column(column: str, qualifier: str) -> None:
     if len(parts) > 1 and parts[0].lower() == qualifier.lower():
         parts = parts[1:]
     if len(parts) > 1:
-        raise InvalidRequestError(
-            f"Unexpected assignment key: {display_name(parts)}. Through a view only whole columns "
-            "can be assigned; name the table itself to assign a field.",
-            code=ErrorCode.MERGE_UNEXPECTED_ASSIGNMENT_KEY,
-            key=display_name(parts),
-        )
+        raise InvalidRequestError(Message.MERGE_UNEXPECTED_ASSIGNMENT_KEY, key=display_name(parts))

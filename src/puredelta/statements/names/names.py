@@ -8,7 +8,7 @@ from itertools import islice
 from pyspark.sql import SparkSession
 
 from puredelta.catalogs.catalog import address_of
-from puredelta.errors import ErrorCode, TableNotFoundError
+from puredelta.errors import Message, TableNotFoundError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.schema.sql_lexer import is_identifier, tokenize, unquoted
 from puredelta.spark.catalog.catalog_entries import entry_name, find_table, is_taken
@@ -165,10 +165,7 @@ def not_found(name: TableName) -> TableNotFoundError:
     """Return the error for an unknown name."""
     hint = " The path in it must be absolute." if _is_relative_path(name) else ""
     return TableNotFoundError(
-        f"The table or view {name} cannot be found. Verify the spelling and correctness of the "
-        f"schema and catalog.{hint}",
-        code=ErrorCode.TABLE_OR_VIEW_NOT_FOUND,
-        table=str(name),
+        Message.TABLE_OR_VIEW_NOT_FOUND_NAME, name=name, hint=hint, table=str(name)
     )
 
 
@@ -181,12 +178,7 @@ def require_target(name: TableName) -> None:
     if _is_relative_path(name):
         raise not_found(name)
     if len(name.parts) == _PATH_PARTS and name.parts[0].lower() == "parquet":
-        raise TableNotFoundError(
-            f"{name} is not a Delta table, which the statement needs. Convert it first: CONVERT TO "
-            f"DELTA {name}.",
-            code=ErrorCode.MISSING_DELTA_TABLE,
-            table=str(name),
-        )
+        raise TableNotFoundError(Message.MISSING_DELTA_TABLE_TARGET, name=name, table=str(name))
 
 
 def _is_relative_path(name: TableName) -> bool:
@@ -218,9 +210,7 @@ def missing_table(log: TableLog | None, name: object) -> TableNotFoundError:
     """Return the error for a name, or for a location in a store, without a Delta table."""
     hint = "" if log is None else _parquet_hint(log)
     return TableNotFoundError(
-        f"{name} is not a Delta table.{hint}",
-        code=ErrorCode.MISSING_DELTA_TABLE,
-        table=str(name),
+        Message.MISSING_DELTA_TABLE_NAME, name=name, hint=hint, table=str(name)
     )
 
 

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.protocol.schema.sql_lexer import Token, TokenKind, keywords, replaced, tokenize
 from puredelta.spark.session.names import quote_name
 from puredelta.statements.names.names import find_location, resolve_name
@@ -118,9 +118,7 @@ class _Template(string.Formatter):
                 return string_literal(value), key
             case Column():
                 raise InvalidRequestError(
-                    f"The field {{{field_name}}} is a Column. Write the column's name in the text.",
-                    code=ErrorCode.VALUE_NOT_PLAIN_COLUMN_REFERENCE,
-                    field_name=field_name,
+                    Message.VALUE_NOT_PLAIN_COLUMN_REFERENCE, field_name=field_name
                 )
             case _:
                 return value, key

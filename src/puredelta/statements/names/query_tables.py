@@ -43,7 +43,7 @@ from puredelta.commands.dml.spec import (
     UpdateSpec,
 )
 from puredelta.commands.read_table import TimestampArgument, read_named
-from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.errors import InvalidRequestError, Message, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.schema.sql_lexer import (
     TokenKind,
@@ -145,9 +145,7 @@ def _log(spark: SparkSession, function: str, argument: str, namespace: Sequence[
         return require_table(spark, named.path, f"`{named.path}`")
     if is_connect(spark):
         raise UnsupportedError(
-            f"{function.lower()} of {named} needs a classic session: a Spark Connect client has no "
-            "access to the session catalog. Name the path, delta.`/path`.",
-            code=ErrorCode.UNSUPPORTED_ON_CONNECT,
+            Message.UNSUPPORTED_ON_CONNECT_TABLE_CHANGES, function=function.lower(), named=named
         )
     return find_log(spark, named.seen_from(namespace))
 
@@ -163,12 +161,7 @@ def _bound(spark: SparkSession, which: str, argument: str) -> Mapping[str, int |
     """Return a version or a time under its name in `read_changes`."""
     kind, value = _value(spark, argument)
     if value is None:
-        raise InvalidRequestError(
-            "CDC read start/end parameters cannot be null. Please provide a valid version or "
-            "timestamp.",
-            code=ErrorCode.CDC_READ_NULL_RANGE_BOUNDARY,
-            argument=argument,
-        )
+        raise InvalidRequestError(Message.CDC_READ_NULL_RANGE_BOUNDARY, argument=argument)
     match kind:
         case T.IntegerType() | T.LongType():
             return {f"{which}_version": value}
@@ -192,9 +185,8 @@ def _value(spark: SparkSession, expression: str) -> tuple[T.DataType, Any]:
 
 def _unsupported(kind: T.DataType, words: str, supported: str) -> InvalidRequestError:
     return InvalidRequestError(
-        f"Unsupported expression type({type(kind).__name__}) for {words}. The supported types are "
-        f"[{supported}].",
-        code=ErrorCode.UNSUPPORTED_EXPRESSION,
+        Message.UNSUPPORTED_EXPRESSION_TYPE,
+        supported=supported,
         expType=type(kind).__name__,
         causedBy=words,
     )
@@ -202,11 +194,7 @@ def _unsupported(kind: T.DataType, words: str, supported: str) -> InvalidRequest
 
 def _wrong_number(function: str, arguments: Sequence[str]) -> InvalidRequestError:
     return InvalidRequestError(
-        f"The `{function.lower()}` requires [2, 3] parameters but the actual number is "
-        f"{len(arguments)}: the table, the first version or moment, and perhaps the last.",
-        code=ErrorCode.WRONG_NUM_ARGS,
-        functionName=function.lower(),
-        actualNum=len(arguments),
+        Message.WRONG_NUM_ARGS, functionName=function.lower(), actualNum=len(arguments)
     )
 
 

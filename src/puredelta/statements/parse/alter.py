@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import NoReturn, TypeAlias
 
-from puredelta.errors import ErrorCode, UnsupportedError
+from puredelta.errors import Message, UnsupportedError
 from puredelta.protocol.schema.sql_lexer import is_identifier
 from puredelta.statements.parse.statement import (
     AddCheck,
@@ -163,11 +163,7 @@ def _whole_column(cursor: Cursor) -> ColumnAction:
 
 
 def _add_unnamed_constraint(cursor: Cursor) -> NoReturn:  # noqa: ARG001 - as the others
-    raise UnsupportedError(
-        "A constraint without a name is not supported. Delta tables have named CHECK constraints: "
-        "ALTER TABLE ... ADD CONSTRAINT name CHECK (condition).",
-        code=ErrorCode.TABLE_OPERATION_NOT_SUPPORTED,
-    )
+    raise UnsupportedError(Message.TABLE_OPERATION_NOT_SUPPORTED_UNNAMED_CONSTRAINT)
 
 
 _OTHER_CONSTRAINTS = ("PRIMARY", "FOREIGN", "UNIQUE")
@@ -176,11 +172,7 @@ _OTHER_CONSTRAINTS = ("PRIMARY", "FOREIGN", "UNIQUE")
 def _add_constraint(cursor: Cursor) -> AddCheck:
     name = cursor.identifier()
     if any(cursor.sees(word) for word in _OTHER_CONSTRAINTS):
-        raise UnsupportedError(
-            f"The constraint {name} is not supported: Delta tables have CHECK constraints only.",
-            code=ErrorCode.TABLE_OPERATION_NOT_SUPPORTED,
-            constraint=name,
-        )
+        raise UnsupportedError(Message.TABLE_OPERATION_NOT_SUPPORTED_CONSTRAINT, constraint=name)
     if not cursor.sees("CHECK"):
         raise cursor.error(expected="CHECK")
     cursor.skip()
@@ -188,11 +180,7 @@ def _add_constraint(cursor: Cursor) -> AddCheck:
     if not condition:
         raise cursor.error(expected="a condition in brackets before it")
     if cursor.sees("NOT", "ENFORCED"):
-        raise UnsupportedError(
-            f"The constraint {name} cannot be NOT ENFORCED: every writer checks CHECK constraints.",
-            code=ErrorCode.UNSUPPORTED_CONSTRAINT_CHARACTERISTIC,
-            constraint=name,
-        )
+        raise UnsupportedError(Message.UNSUPPORTED_CONSTRAINT_CHARACTERISTIC, constraint=name)
     return AddCheck(name, condition)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from puredelta.commands.optimize import OptimizeSpec
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.protocol.schema.sql_lexer import keywords
 from puredelta.statements.parse.statement import (
     ConvertStatement,
@@ -113,11 +113,7 @@ def read_vacuum(cursor: Cursor) -> VacuumStatement:
         seen.add(kind)
         statement = _with_vacuum_clause(statement, clause, cursor)
     if statement.lite and statement.inventory is not None:
-        raise InvalidRequestError(
-            "Operation not allowed: Inventory option is not compatible with LITE. Use FULL, or "
-            "leave the inventory out.",
-            code=ErrorCode.OPERATION_NOT_ALLOWED,
-        )
+        raise InvalidRequestError(Message.OPERATION_NOT_ALLOWED_INVENTORY)
     return statement
 
 
@@ -177,11 +173,7 @@ def read_truncate(cursor: Cursor) -> TruncateStatement | Rejected | None:
 
 def _truncate(cursor: Cursor, table: TableReference) -> TruncateStatement:
     if cursor.sees("PARTITION"):
-        raise InvalidRequestError(
-            "Operation not allowed: TRUNCATE TABLE on Delta tables does not support partition "
-            "predicates; use DELETE to delete specific partitions or rows.",
-            code=ErrorCode.TRUNCATE_TABLE_PARTITION_NOT_SUPPORTED,
-        )
+        raise InvalidRequestError(Message.TRUNCATE_TABLE_PARTITION_NOT_SUPPORTED)
     return TruncateStatement(table=table)
 
 

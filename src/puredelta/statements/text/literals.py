@@ -16,7 +16,7 @@ from typing import Any
 
 from pyspark.sql import types as T
 
-from puredelta.errors import ErrorCode, UnsupportedError
+from puredelta.errors import Message, UnsupportedError
 from puredelta.protocol.schema.sql_lexer import Token, TokenKind
 from puredelta.statements.text.cursor import Cursor
 
@@ -83,9 +83,8 @@ def _nested(value: Any, data_type: T.DataType) -> str:
             found = python_literal(value)
     if found is None:
         raise UnsupportedError(
-            f"A parameter of type {data_type.simpleString()} cannot be used in this statement: "
-            f"{value!r}.",
-            code=ErrorCode.UNSUPPORTED_DATA_TYPES,
+            Message.UNSUPPORTED_DATA_TYPES_PARAMETER,
+            value=value,
             data_type=data_type.simpleString(),
         )
     return found
