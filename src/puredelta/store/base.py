@@ -18,12 +18,12 @@ _TEMPORARY = re.compile(r"\.[0-9a-f]{32}\.tmp")
 
 
 def temporary_name() -> str:
-    """Return a name for what a store writes before it gives the file its own."""
+    """Return a name for a file that is being written, before the file gets its own name."""
     return f".{uuid.uuid4().hex}.tmp"
 
 
 def is_temporary(path: str) -> bool:
-    """Return whether a file has such a name: its writer is at work, or was killed.
+    """Return whether a file has a temporary name: its writer is at work, or was killed.
 
     >>> is_temporary("p=1/.0123456789abcdef0123456789abcdef.tmp"), is_temporary("a.tmp")
     (True, False)
@@ -90,8 +90,9 @@ class FileEnd(NamedTuple):
 
 
 class Directories(Protocol):
-    """What stands for directories in a bucket: Hadoop leaves empty objects whose names end with a
-    slash, which obstore lists without it, and can neither name nor remove.
+    """The directories of a bucket: empty objects of Hadoop whose names end with a slash.
+
+    obstore lists these objects without the slash, and can neither name nor remove them.
     """
 
     def remove(self, location: str, *, recursive: bool = True) -> bool:

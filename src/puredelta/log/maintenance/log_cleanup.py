@@ -102,7 +102,7 @@ def find_expired(
 
 
 def _remove_temporaries(store: Store, *, now_ms: int) -> None:
-    """Remove what was being written when its writer was killed: files that never got their name."""
+    """Remove the unfinished files of killed writers."""
     oldest_ms = now_ms - in_milliseconds(UNFINISHED_AGE_MIN)
 
     def is_wanted(path: str) -> bool:

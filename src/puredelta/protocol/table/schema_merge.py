@@ -60,7 +60,7 @@ def merge_schemas(
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """What the caller decides if two leaf types differ."""
+    """The caller's choice between two leaf types that differ."""
 
     keeps: Callable[[DataType, DataType], bool]
     widens: Callable[[DataType, DataType], bool]

@@ -79,7 +79,7 @@ class ClassicFrames:
 
     @cached_property
     def columns_by_id(self) -> Mapping[int, SideColumn]:
-        """What each id the user knows stands for; a source column goes by its staged name."""
+        """The column of each expression id of the user's plans; source columns by staged name."""
         target = zip(self._ids[Side.TARGET], self.target_columns, strict=True)
         source = zip(self._ids[Side.SOURCE], self.source_columns, strict=True)
         known = {n: SideColumn(Side.TARGET, c.name, c.type) for n, c in target}
@@ -148,7 +148,7 @@ class ClassicFrames:
 
 @dataclass(frozen=True)
 class _Relation:
-    """An empty relation, and its attributes, which are asked for when they are needed."""
+    """An empty relation and its attributes, which are read from the JVM on first use."""
 
     plan: Plan
     length: int
@@ -164,7 +164,7 @@ class _Relation:
 
 
 class _Displayed(Sequence[str]):
-    """The names of columns as messages show them, each asked for when it is read."""
+    """The names of columns as messages show them, each read from the JVM on first use."""
 
     def __init__(self, sides: Sequence[_Relation]) -> None:
         self._places = [(side, place) for side in sides for place in range(side.length)]
