@@ -41,11 +41,12 @@ _NOT_NEEDED = (
     *("puredelta.log.checkpoint", "puredelta.log.commit"),
 )
 """By any command that reads a log: slow to import, or loaded by a module in the wrong place."""
+_CHANGES = ("puredelta.log.changes.change_feed", "puredelta.log.changes.stream")
 _MORE = {
-    "history": ("puredelta.inspection.environment", "puredelta.log.changes"),
-    "detail": ("puredelta.inspection.environment", "puredelta.log.changes"),
+    "history": ("puredelta.inspection.environment", *_CHANGES),
+    "detail": ("puredelta.inspection.environment", *_CHANGES),
     "show": ("puredelta.inspection.environment", "puredelta.inspection.migration"),
-    "doctor": ("puredelta.log.changes",),
+    "doctor": _CHANGES,
 }
 """Not needed by these commands, but by others."""
 

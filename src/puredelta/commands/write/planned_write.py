@@ -255,7 +255,8 @@ class PlannedWrite:
         """Return the files of the new rows' partitions, and record the read of those partitions."""
         adds = written.adds
         if self.options.keeps_null_partitions:
-            adds = tuple(add for add in adds if all(add.partition_values.values()))
+            named = (add for add in adds if all(add.partition_values.values()))
+            adds = tuple(named)
         zone = self.command.session.time_zone
         replaced = partitions_of(adds, existing.files, self.config, time_zone=zone)
         predicate = partition_predicate(adds, self.config)
