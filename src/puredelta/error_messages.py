@@ -2375,8 +2375,8 @@ class Message(Enum):
     def parameters(self) -> frozenset[str]:
         """The names of the parameters.
 
-        >>> sorted(Message.ACTIVE_SPARK_SESSION_NOT_FOUND.parameters)
-        []
+        >>> sorted(Message.INVALID_CDC_RANGE.parameters)
+        ['end', 'start']
         """
         named = Formatter().parse(self.template)
         return frozenset(name for _, name, _, _ in named if name is not None)

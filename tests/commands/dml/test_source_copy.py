@@ -199,8 +199,6 @@ def stats(log: TableLog) -> Any:
         ({"delta.constraints.c": "n >= 0 OR n IS NULL"}, (update(), insert())),
         ({"delta.enableChangeDataFeed": "true"}, (update(), insert())),
         ({}, (update(), insert(condition="s.n > 0"))),
-        ({}, (update(n="s.n"), insert())),
-        ({}, (update(n="s.n + 1", id="s.id"), insert())),
     ],
 )
 def test_what_asks_for_more_is_left_to_spark(
@@ -214,6 +212,23 @@ def test_what_asks_for_more_is_left_to_spark(
     log = made(properties=properties, protocol={"minReaderVersion": 1, "minWriterVersion": 4})
     outcome = merge(spark, log, source, "t.id = s.id", *clauses, observe=makers)
     assert makers == [SPARK]
+    assert outcome.rows.matched_updated == 3
+
+
+@pytest.mark.parametrize("update_few", [update(n="s.n"), update(n="s.n + 1", id="s.id")])
+def test_beside_updates_in_place_workers_copy_the_inserted_rows(
+    spark: SparkSession,
+    made: Callable[..., TableLog],
+    source: DataFrame,
+    makers: Makers,
+    update_few: Any,
+) -> None:
+    log, other, clauses = made(), made(), (update_few, insert())
+    outcome = merge(spark, log, source, "t.id = s.id", *clauses, observe=makers)
+    expected = merge(spark, other, source, "t.id = s.id", *clauses, observe=makers, change=by_spark)
+    assert makers == [WORKERS, SPARK]
+    assert contents(spark, log) == contents(spark, other)
+    assert outcome.rows == expected.rows
     assert outcome.rows.matched_updated == 3
 
 

@@ -232,8 +232,8 @@ def stored_type(data_type: DataType) -> pa.DataType | None:
 
     ``None`` for nested types, and for those that only Spark knows.
 
-    >>> stored_type(SHORT), stored_type(DecimalType(7, 2)), stored_type(PrimitiveType("variant"))
-    (DataType(int16), Decimal128Type(decimal128(7, 2)), None)
+    >>> stored_type(DATE), stored_type(DecimalType(7, 2)), stored_type(PrimitiveType("variant"))
+    (DataType(date32[day]), Decimal128Type(decimal128(7, 2)), None)
     """
     match data_type:
         case DecimalType(precision=precision, scale=scale):

@@ -144,7 +144,7 @@ def table_expression_names(tokens: Sequence[Token]) -> frozenset[int]:
 
     >>> from puredelta.protocol.schema.sql_lexer import tokenize
     >>> sorted(table_expression_names(tokenize("WITH t AS (SELECT * FROM t) SELECT * FROM t")))
-    [13]
+    [12]
     """
     found: set[int] = set()
     known: list[set[str]] = [set()]
