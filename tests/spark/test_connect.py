@@ -143,7 +143,7 @@ EXPECTED: dict[str, Any] = {
             "UNRESOLVED_COLUMN.WITHOUT_SUGGESTION",
             "PARSE_SYNTAX_ERROR",
             "DELTA_UNSUPPORTED_ON_CONNECT",
-            "DELTA_UNSUPPORTED_ON_CONNECT",
+            "DELTA_TABLE_ALREADY_EXISTS",
         ],
     ],
 }

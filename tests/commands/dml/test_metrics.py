@@ -17,6 +17,8 @@ from puredelta.commands.statement.stages import PhaseTimes
 from puredelta.log.files.file_table import FileTable, remove_file
 from puredelta.log.files.row_counts import RowChanges
 from puredelta.protocol.actions.actions import Add, AddChangeFile, DeletionVectorDescriptor
+from puredelta.protocol.schema.types import STRING
+from puredelta.protocol.table.partitioning import PartitionColumn, Partitioning
 
 VECTOR = DeletionVectorDescriptor(
     storage_type="u", path_or_inline="x", offset=1, size_bytes=34, cardinality=1
@@ -141,7 +143,9 @@ def test_what_only_the_ui_shows_of_a_merge() -> None:
         in_partition("g", p="3"),
         change,
     ]
-    assert skipping_metrics(files, FileTable.of(parted), ["p"], actions) == {
+    column = PartitionColumn(physical_name="p", type=STRING, is_padded=False, time_zone=None)
+    by_p = Partitioning(columns=(column,))
+    assert skipping_metrics(files, FileTable.of(parted), by_p, actions) == {
         "numTargetFilesBeforeSkipping": 4,
         "numTargetFilesAfterSkipping": 3,
         "numTargetBytesBeforeSkipping": 40,
@@ -155,6 +159,8 @@ def test_what_only_the_ui_shows_of_a_merge() -> None:
 
 def test_a_table_without_partitions_counts_none() -> None:
     plain = file("a", 10)
-    shown = skipping_metrics(FileTable.of([plain]), FileTable.of([]), [], [plain])
+    shown = skipping_metrics(
+        FileTable.of([plain]), FileTable.of([]), Partitioning(columns=()), [plain]
+    )
     assert [count for name, count in shown.items() if "Partitions" in name] == [0, 0, 0]
     assert shown["numTargetBytesAfterSkipping"] == 0

@@ -28,6 +28,8 @@ class Use(Enum):
 
     ROWS = "rows"
     """Its rows are computed, or it is asked which files they come from."""
+    BOUND = "bound"
+    """Its rows become a frame, whose plans may name columns that it does not show: a text."""
     COLUMNS = "columns"
     """Nothing but its columns or its meaning is asked for."""
     WHOLE = "whole"
@@ -46,7 +48,7 @@ _USES = {
     "get_storage_level": Use.WHOLE,
 }
 """The uses of an ``AnalyzePlan`` request by its kind; any other one is about columns."""
-_VIEW = "create_dataframe_view"
+_USES_OF_COMMANDS = {"create_dataframe_view": Use.WHOLE, "sql_command": Use.BOUND}
 
 Planner = Callable[[Message, Use], None]
 """Changes a plan or a relation in place, before it is sent for a use."""
@@ -145,9 +147,9 @@ def _plans(message: Message) -> list[Message]:
 def _use_of(request: Message) -> Use:
     if "analyze" in {field.name for field in request.DESCRIPTOR.oneofs}:
         return _USES.get(request.WhichOneof("analyze"), Use.COLUMNS)
-    is_command = request.plan.WhichOneof("op_type") == "command"
-    is_view = is_command and request.plan.command.WhichOneof("command_type") == _VIEW
-    return Use.WHOLE if is_view else Use.ROWS
+    if request.plan.WhichOneof("op_type") != "command":
+        return Use.ROWS
+    return _USES_OF_COMMANDS.get(request.plan.command.WhichOneof("command_type"), Use.ROWS)
 
 
 def _inflated(request: Message) -> Message:

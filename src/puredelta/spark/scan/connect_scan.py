@@ -34,6 +34,21 @@ _NEVER_CACHED = {"puredelta.asked": "true"}
 """An option without a meaning: a plan with it is no other plan that Spark has cached."""
 
 
+def require_columns_by_name(*, by_field_id: bool) -> None:
+    """Refuse columns that are found by their field ids.
+
+    Raises:
+        UnsupportedError: it takes a session setting, which cannot be made for one scan.
+    """
+    if by_field_id:
+        raise UnsupportedError(
+            "Tables with column mapping mode 'id' cannot be read over Spark Connect: finding "
+            "columns by field id takes the setting spark.sql.parquet.fieldId.read.enabled, which "
+            "would change all reads of your session. Use a classic session.",
+            code=ErrorCode.UNSUPPORTED_ON_CONNECT,
+        )
+
+
 def connect_scan(spark: SparkSession, files: Sequence[DataFile], layout: ReadLayout) -> DataFrame:
     """Return the rows of exactly ``files``: the data columns, then the partition columns.
 
@@ -45,13 +60,7 @@ def connect_scan(spark: SparkSession, files: Sequence[DataFile], layout: ReadLay
             that cannot be made for one scan; or a file Spark cannot read.
         CorruptTableError: the server does not see one of the files.
     """
-    if layout.by_field_id:
-        raise UnsupportedError(
-            "Tables with column mapping mode 'id' cannot be read over Spark Connect: finding "
-            "columns by field id takes the setting spark.sql.parquet.fieldId.read.enabled, which "
-            "would change all reads of your session. Use a classic session.",
-            code=ErrorCode.UNSUPPORTED_ON_CONNECT,
-        )
+    require_columns_by_name(by_field_id=layout.by_field_id)
     require_readable(files)
     schema, partition_schema = struct_as_nullable(layout.data_schema), layout.partition_schema
     options = {**layout.options, **_NO_PARTITIONS_FROM_PATHS}

@@ -164,14 +164,14 @@ class LatePlanner:
         """Replace the marks in a plan or a relation that is sent for a use."""
         if use in {Use.CACHED, Use.UNCACHED}:
             self._remember(plan, use)
-        if use is not Use.ROWS:
+        if use not in {Use.ROWS, Use.BOUND}:
             for relation, scan in list(_marks(plan)):
                 _replace(relation, scan, none=use is Use.COLUMNS)
             return
         if self._cached:
             self._keep_cached(plan)
         for outer in _outermost(plan):
-            self._choose(outer)
+            self._choose(outer, by_column=use is Use.ROWS)
 
     def _remember(self, relation: Message, use: Use) -> None:
         key = relation.SerializeToString(deterministic=True)
@@ -189,8 +189,8 @@ class LatePlanner:
                 for relation, scan in list(_marks(message)):
                     _replace(relation, scan)
 
-    def _choose(self, outer: Message) -> None:
-        """Replace the marks in a relation by the files that it needs."""
+    def _choose(self, outer: Message, *, by_column: bool) -> None:
+        """Replace the marks in a relation by the files and, ``by_column``, columns it needs."""
         scans = {id(relation): scan for relation, scan in _marks(outer)}
         if not scans:
             return
@@ -204,13 +204,13 @@ class LatePlanner:
         asked = [
             n
             for n, (read, scan) in enumerate(zip(reads, found, strict=True))
-            if (read.in_doubt and len(files[n]) >= ASKED_MIN) or scan.by_column
+            if (read.in_doubt and len(files[n]) >= ASKED_MIN) or (by_column and scan.by_column)
         ]
         needed = self._asked(outer, reads, asked) if asked and _may_be_asked(outer) else {}
         for n, (read, scan) in enumerate(zip(reads, found, strict=True)):
             more = needed.get(n, Needed())
             chosen = scan.chosen([*read.conditions, *more.conditions])
-            names = more.columns if scan.by_column else None
+            names = more.columns if by_column and scan.by_column else None
             _put(read.relation, scan.relation(chosen, names))
 
     def _asked(

@@ -20,7 +20,7 @@ from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.skipping.calendar_gap import gap_columns
 from puredelta.spark.scan.arrow_scan import arrow_scan, pruning_arrow_scan
 from puredelta.spark.scan.bitmaps import rows_by_file, rows_outside
-from puredelta.spark.scan.connect_scan import connect_scan
+from puredelta.spark.scan.connect_scan import connect_scan, require_columns_by_name
 from puredelta.spark.scan.data_file import DataFile, ReadLayout
 from puredelta.spark.scan.late_scan import LateScan, late_rows
 from puredelta.spark.scan.native_scan import native_scan, skipping_scan
@@ -106,6 +106,7 @@ def _late_scan(
     time_travel: bool,
 ) -> DataFrame:
     """Return the rows of a snapshot over Connect, whose files are chosen when a plan is sent."""
+    require_columns_by_name(by_field_id=read.by_field_id)
 
     def make(files: FileTable, names: frozenset[str] | None) -> DataFrame:
         some = read if names is None else read.only(names)
