@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+pytest.importorskip("pyiceberg", reason="needs the extra iceberg")
+
 from puredelta.commands.convert import iceberg_plan, iceberg_table
 from puredelta.commands.convert.convert_to_delta import convert_to_delta
 from puredelta.commands.convert.preview import preview_convert

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 import puredelta
 
-PAGE = Path(__file__).parents[4] / "docs" / "explain.md"
+PAGE = Path(__file__).parents[3] / "docs" / "explain.md"
 BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 

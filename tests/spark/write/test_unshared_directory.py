@@ -44,7 +44,7 @@ def test_a_connect_server_with_a_disk_of_its_own_loses_nothing(tmp_path: Path) -
         "by partition": "WRITE_FAILED",
         "delete": "FILE_NOT_FOUND",
         "update": "FILE_NOT_FOUND",
-        "read": "FILE_NOT_FOUND",
+        "read": "AnalysisException",
         "convert": "UNSUPPORTED_STORAGE",
         "dry run": f"[DELTA_UNSUPPORTED_STORAGE] Spark does not see {file}",
         "left": True,

@@ -11,10 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import duckdb
-import fastparquet
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -24,6 +21,10 @@ from puredelta.worker.data_files.copy_rows import CopyOrder, RowGroups, copy_sou
 from puredelta.worker.data_files.rewrite_file import RewriteTask, rewrite_together
 from puredelta.worker.data_files.write_file import FileAnswer, write_file
 from puredelta.worker.wire import LIMITS, Limits
+
+duckdb = pytest.importorskip("duckdb", reason="writes files of its own kind")
+fastparquet = pytest.importorskip("fastparquet", reason="writes files of its own kind")
+pl = pytest.importorskip("polars", reason="writes files of its own kind")
 
 ROWS = 6_000
 GROWTH_MAX = 1.3

@@ -34,6 +34,7 @@ from puredelta.commands.dml.search_plan import SearchPlan
 from puredelta.commands.dml.source import StatementContext
 from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.schema.types import VOID
+from puredelta.protocol.table.clustering import clustering_columns
 from puredelta.protocol.table.partitioning import Partitioning
 from puredelta.spark.offload.rewrite import RewriteOrder, small_groups
 from puredelta.spark.scan.bitmaps import RowsByFile
@@ -95,8 +96,10 @@ def _changed_columns(context: StatementContext, fired: Sequence[FiredUpdate]) ->
     kept = frozenset.intersection(*(update.action.unchanged for update in fired))
     changed = [one for one in config.schema.fields if one.name not in kept]
     stored = len(config.data_schema.fields)
+    clustered = clustering_columns(config, context.snapshot.domain_metadata)
+    places = {*config.partition_columns, *(path[0] for path in clustered)}
     asks = (
-        any(one.name in config.partition_columns or one.type == VOID for one in changed)
+        any(one.name in places or one.type == VOID for one in changed)
         or config.column_mapping is ColumnMappingMode.ID
         or len(changed) > _SHARE_MAX * stored
     )
