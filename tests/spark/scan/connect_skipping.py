@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import random
 import sys
@@ -258,6 +259,8 @@ def sessions(spark: SparkSession, directory: Path) -> Any:
             found.append([1, 1])
             continue
         other = getattr(maker, make)()
+        # At exit the client would ask the server, which has ended with the first session.
+        atexit.unregister(getattr(other.client, "_on_exit", None))
         rows = puredelta.read(other, path)
         found.append([files(rows.where("id = 5")), rows.where("id = 5").count()])
     return [found[0], found[1:]]
