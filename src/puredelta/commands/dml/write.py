@@ -148,7 +148,7 @@ def write(
         context=context, decision=decision, rows=rows, rewriters=rewriters(context), cleanups=[]
     )
     try:
-        return writing.run_in_place(in_place()) or writing.run()
+        return writing.run_in_place(in_place) or writing.run()
     except BaseException:
         for cleanup in writing.cleanups:
             remove_quietly(cleanup)
@@ -175,10 +175,16 @@ class _Writing:
     refusals: list[str] = field(default_factory=list)
     """The reason why Spark's Python workers could not copy, if they could not."""
 
-    def run_in_place(self, update: InPlaceUpdate | None) -> WrittenFiles | None:
+    def run_in_place(self, plan: Callable[[], InPlaceUpdate | None]) -> WrittenFiles | None:
         """Write files whose rows keep their places, and the rest beside; ``None``: cannot be."""
         updater = self.rewriters.updater
-        if update is None or updater is None:
+        if updater is None:
+            return None
+        if (reason := updater.update_refusal()) is not None:
+            logger.debug("Rows are not updated in place: %s", reason)
+            return None
+        update = plan()
+        if update is None:
             return None
         self.context.store.name_rule()
         self.cleanups.append(updater.discard)

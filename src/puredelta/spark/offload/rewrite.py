@@ -196,10 +196,8 @@ class ArrowRewriter:
         ``rows`` has the values by ``schema``, then the number of the order and the position. Runs
         one Spark job; refuses, and leaves no file, where workers cannot do it.
         """
-        if (refusal := self._refusal()) is not None:
-            return NotApplicable(reason=refusal)
-        if not self.settings.enabled:
-            return NotApplicable(reason=f"{ENABLED.key} is false")
+        if (reason := self.update_refusal()) is not None:
+            return NotApplicable(reason=reason)
         directories = [self._directory(order.add) for order in orders]
         tasks = self._tasks(orders, directories)
         if isinstance(tasks, NotApplicable):
@@ -227,10 +225,12 @@ class ArrowRewriter:
             return answers
         return self._rewritten(orders, directories, answers, in_place=True)
 
-    def _refusal(self) -> str | None:
-        """Say why chunks of columns must not be copied as they are."""
+    def update_refusal(self) -> str | None:
+        """Return the reason why no file can be updated; ``None``: `update` may do it."""
         if self.writer.only_spark is not None:
             return f"{self.writer.only_spark} is set"
+        if not self.settings.enabled:
+            return f"{ENABLED.key} is false"
         codec = self.config.properties.compression_codec or self.writer.copy_codec
         return None if codec is None else f"files are to have the codec {codec}"
 
