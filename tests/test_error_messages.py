@@ -28,7 +28,7 @@ PLAIN_TEXTS = {
     "commands": 1,
     "commands/alter": 1,
     "commands/convert": 2,
-    "commands/create": 6,
+    "commands/create": 4,
     "commands/definition": 1,
     "commands/dml": 18,
     "log/commit": 1,

@@ -1778,6 +1778,11 @@ class Message(Enum):
         "Table schema is not provided. Please provide the schema (column definition) of the "
         "table when using REPLACE table and an AS SELECT query is not provided.",
     )
+    TABLE_LOCATION_MISMATCH = (
+        ErrorCode.TABLE_LOCATION_MISMATCH,
+        "The location of the existing table {name} is {known}. It doesn't match the specified "
+        "location {location}.",
+    )
     TABLE_NAME_ALREADY_EXISTS = (
         ErrorCode.TABLE_NAME_ALREADY_EXISTS,
         "Table {name_shown} already exists.",

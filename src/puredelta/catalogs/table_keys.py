@@ -78,7 +78,7 @@ def _bucket(location: str) -> tuple[str, str]:
 
 
 def _covers(prefix: str, location: str) -> bool:
-    """Return whether a location is the prefix, or lies below it.
+    """Return whether a location is the prefix, or is below it.
 
     >>> _covers("s3://b/t", "s3a://b/t/x"), _covers("s3://b/t", "s3://b/table")
     (True, False)

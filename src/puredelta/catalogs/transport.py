@@ -42,7 +42,7 @@ class HttpRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """An answer of whatever status."""
+    """An answer of any status."""
 
     status: int
     json: Any = field(repr=False)

@@ -1,7 +1,7 @@
 """The catalog of a Unity Catalog server: its Delta API of version 1, and two older paths.
 
-Reads are repeated when no answer came. Writes are sent once: who sends them knows whether the same
-request may be sent again.
+Reads are repeated when no answer came. Writes are sent once: the caller decides whether a write may
+be sent again.
 """
 
 from __future__ import annotations

@@ -180,6 +180,25 @@ class NewTable:
     """Further values for the history of ``rows``, beside the definition."""
 
 
+def require_same_location(
+    table: NewTable, log: TableLog, *, known: str, stated: str | None
+) -> None:
+    """Check that a table that is to be replaced stays where it is.
+
+    ``known`` is its location as the catalog spells it, ``stated`` the whole one of the statement.
+
+    Raises:
+        InvalidRequestError: the statement names another one (DELTA_TABLE_LOCATION_MISMATCH).
+    """
+    if stated is not None and not log.is_at(stated):
+        raise InvalidRequestError(
+            Message.TABLE_LOCATION_MISMATCH,
+            name=str(table.name),
+            known=known,
+            location=table.location,
+        )
+
+
 def define_table_at(
     spark: SparkSession, log: TableLog, table: NewTable, mode: CreateMode, entry: Entry
 ) -> None:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pyspark.sql import SparkSession
 
 from puredelta.catalogs.catalog import TABLE_ID, StagedTable, TableIdentifier, TableKind
-from puredelta.commands.create.as_select import NewTable, define_table_at
+from puredelta.commands.create.as_select import NewTable, define_table_at, require_same_location
 from puredelta.commands.create.create_table import (
     CreateMode,
     Entry,
@@ -65,7 +65,7 @@ def define_in_catalog(spark: SparkSession, table: NewTable, *, mode: CreateMode)
             return known.log.address
         if mode is CreateMode.CREATE:
             raise already_exists(str(name))
-        _require_same_place(table, known)
+        require_same_location(table, known.log, known=known.log.root_uri, stated=table.location)
         _define(spark, known.log, _kept(table, known), mode, is_known=True, place=known)
         return known.log.address
     if mode is CreateMode.REPLACE:
@@ -94,18 +94,6 @@ def _create_external(
     register_external(spark, name, place.log)
     found = existing_place(spark, name)
     return place.log.address if found is None else found.log.address
-
-
-def _require_same_place(table: NewTable, known: CatalogPlace) -> None:
-    wanted = table.location
-    if wanted is not None and not known.log.is_at(wanted):
-        raise InvalidRequestError(
-            f"The location of the existing table {table.name} is {known.log.root_uri}. It doesn't "
-            f"match the specified location {wanted}.",
-            code=ErrorCode.TABLE_LOCATION_MISMATCH,
-            name=str(table.name),
-            location=wanted,
-        )
 
 
 def _demanded(definition: TableDefinition, staged: StagedTable) -> TableDefinition:

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 from pyspark.sql.types import StructType
 
-from puredelta.commands.create.as_select import NewTable, define_table_at
+from puredelta.commands.create.as_select import NewTable, define_table_at, require_same_location
 from puredelta.commands.create.create_table import (
     CreateMode,
     Entry,
@@ -153,7 +153,9 @@ def _create_at(spark: SparkSession, table: NewTable, location: str, mode: Create
 def _replace(spark: SparkSession, table: NewTable, mode: CreateMode) -> str:
     known = require_replaceable(spark, table.name)
     log = open_log(spark, known.location)
-    _require_same_location(spark, table, known, log)
+    wanted = table.location
+    stated = None if wanted is None else stated_location(spark, table.name, wanted)
+    require_same_location(table, log, known=known.location, stated=stated)
     entry = _entry(table, is_known=True, is_managed=known.is_managed)
     define_table_at(spark, log, table, mode, entry)
     follow_columns(spark, table.name, to_spark(log.snapshot().config.schema))
@@ -175,20 +177,6 @@ def require_replaceable(spark: SparkSession, name: EntryName) -> CatalogTable:
             name=str(name),
         )
     return known
-
-
-def _require_same_location(
-    spark: SparkSession, table: NewTable, known: CatalogTable, log: TableLog
-) -> None:
-    wanted = table.location
-    if wanted is not None and not log.is_at(stated_location(spark, table.name, wanted)):
-        raise InvalidRequestError(
-            f"The location of the existing table {table.name} is {known.location}. It doesn't "
-            f"match the specified location {wanted}.",
-            code=ErrorCode.TABLE_LOCATION_MISMATCH,
-            name=str(table.name),
-            location=wanted,
-        )
 
 
 def _declared(table: NewTable) -> StructType:

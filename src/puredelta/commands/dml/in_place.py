@@ -111,7 +111,7 @@ _Files: TypeAlias = Mapping[int, RewriteOrder]
 
 
 def _files(context: StatementContext, plan: SearchPlan, decision: Decision) -> _Files:
-    """Return the files in which every changed row is updated, and no row goes away."""
+    """Return the files in which every changed row is updated, and none is deleted."""
     touched = decision.positions.touched()
     numbers = sorted(touched)
     every = plan.candidates.take(numbers).adds()

@@ -47,7 +47,7 @@ def entry_source() -> Any:
     A class made in a function is pickled by value. Where the server has this package the class
     hands on to the package's own source, so that streams by path work as without the class.
     """
-    import importlib  # noqa: PLC0415 - goes along by value
+    import importlib  # noqa: PLC0415 - shipped by value
 
     from pyspark.sql.datasource import DataSource  # noqa: PLC0415
 
@@ -288,7 +288,7 @@ class _ShownEntry:
 
 
 def _find(spark: SparkSession, place: Sequence[str], name: str) -> _ShownEntry | None:
-    """Return the table or view that a name stands for in the session catalog.
+    """Return the table or view that a name means in the session catalog.
 
     Without a place it is the current database, after temporary views.
     """

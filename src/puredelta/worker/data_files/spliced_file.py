@@ -1,6 +1,6 @@
-"""A new data file of column chunks that lie in other files: copied as bytes, nothing is decoded.
+"""A new data file of column chunks of other files: bytes are copied, nothing is decoded.
 
-A chunk lives on as it is, whatever its codec, its encodings and the version of its pages. Its
+A chunk keeps its codec, its encodings and the version of its pages. Its
 page index and its Bloom filter move with it, with the places in them written again. The footer
 comes from the footer of the old file (`puredelta.worker.footers.footer_parts`).
 """

@@ -263,26 +263,21 @@ class RawStruct:
         """
         found = cls()
         fields = found.fields
-        number = 0
-        while header := content[at]:
-            at += 1
-            if header >> 4:
-                number += header >> 4
-                kind = header & _KIND
-            else:
-                number, kind, at = field_at(content, at - 1, number)
+        number, kind, at = field_at(content, at, 0)
+        while kind:
             if number in fields:
                 raise UnsupportedLayoutError(f"field {number} is there twice")
             if readers is not None and number in readers:
                 found.parts[number], at = readers[number](content, at, kind)
                 fields[number] = kind, b""
-                continue
-            end = passed(content, at, kind)
-            if end > len(content):
-                raise IndexError
-            fields[number] = kind, content[at:end]
-            at = end
-        return found, at + 1
+            else:
+                end = passed(content, at, kind)
+                if end > len(content):
+                    raise IndexError
+                fields[number] = kind, content[at:end]
+                at = end
+            number, kind, at = field_at(content, at, number)
+        return found, at
 
     def encode(self) -> bytes:
         """Return the struct with its fields in ascending order."""
