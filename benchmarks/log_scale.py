@@ -138,8 +138,8 @@ def puredelta_steps(root: str, low: int, day: dt.date) -> Iterator[Step]:
     from puredelta.log.skipping.pruning import prune_files  # noqa: PLC0415
     from puredelta.protocol.actions.actions import Add  # noqa: PLC0415
     from puredelta.protocol.actions.operations import Operation  # noqa: PLC0415
+    from puredelta.protocol.schema import predicates as p  # noqa: PLC0415
     from puredelta.protocol.schema.types import DATE, LONG  # noqa: PLC0415
-    from puredelta.protocol.values import predicates as p  # noqa: PLC0415
 
     log = TableLog.open(root)
 

@@ -23,9 +23,7 @@ from puredelta.protocol.actions.actions import (
     Protocol,
 )
 from puredelta.protocol.actions.deletion_vector import decode_block, vector_range
-from puredelta.protocol.schema.schema_json import encode_schema
-from puredelta.protocol.schema.types import INTEGER, LONG, STRING, StructField, StructType
-from puredelta.protocol.values.predicates import (
+from puredelta.protocol.schema.predicates import (
     Compare,
     CompareOp,
     Const,
@@ -34,6 +32,8 @@ from puredelta.protocol.values.predicates import (
     Ref,
     Side,
 )
+from puredelta.protocol.schema.schema_json import encode_schema
+from puredelta.protocol.schema.types import INTEGER, LONG, STRING, StructField, StructType
 
 BANK = 0
 """The account that money comes from and goes to; it alone may be overdrawn."""

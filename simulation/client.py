@@ -31,7 +31,7 @@ from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Action, Add, SetTransaction
 from puredelta.protocol.actions.deletion_vector import vector_path
 from puredelta.protocol.features.feature_registry import Capability
-from puredelta.protocol.values.predicates import Predicate
+from puredelta.protocol.schema.predicates import Predicate
 from puredelta.spark.session.session import SessionInfo, StoreAssignment
 from puredelta.store.base import Store
 from simulation.bank import Row, TableTraits, decode_rows, encode_rows, hidden_positions

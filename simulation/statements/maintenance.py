@@ -19,7 +19,7 @@ from puredelta.protocol.actions.operations import (
     vacuum_start,
 )
 from puredelta.protocol.features.feature_registry import Capability
-from puredelta.protocol.values.predicates import FALSE
+from puredelta.protocol.schema.predicates import FALSE
 from simulation.bank import ACCOUNTS, RETENTION, Rows, opening_row
 from simulation.client import Client, Written
 from simulation.statements.statement import Outcome

@@ -16,7 +16,7 @@ from puredelta.protocol.actions.operations import (
     write,
 )
 from puredelta.protocol.features.feature_registry import Capability
-from puredelta.protocol.values.predicates import FALSE
+from puredelta.protocol.schema.predicates import FALSE
 from simulation.bank import (
     ACCOUNTS,
     BANK,

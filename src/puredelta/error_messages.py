@@ -306,7 +306,7 @@ class Message(Enum):
         "names the feed needs for itself. Rename or drop them.",
     )
 
-    # protocol/values
+    # protocol/schema: values of columns
     FAILED_CAST_PARTITION_VALUE_LOG = (
         ErrorCode.FAILED_CAST_PARTITION_VALUE,
         "Failed to cast partition value `{value}` to {type}.",

@@ -16,10 +16,10 @@ from puredelta.log.replay.table_log import TableLog
 from puredelta.log.skipping.pruning import prune_files
 from puredelta.protocol.actions.actions import Add
 from puredelta.protocol.actions.operations import Operation
+from puredelta.protocol.schema.predicates import Compare, CompareOp, Const, Ref, Side
 from puredelta.protocol.schema.types import STRING
 from puredelta.protocol.table.clustering import clustering_columns
 from puredelta.protocol.table.stored_expressions import stored_expressions
-from puredelta.protocol.values.predicates import Compare, CompareOp, Const, Ref, Side
 from tests.faults import MemoryStore
 from tests.fuzz.logs import ROOT
 from tests.fuzz.replayed import UnclearError, key_of, replayed

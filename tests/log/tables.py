@@ -15,10 +15,7 @@ from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Action, Add, Metadata, Protocol, Remove
 from puredelta.protocol.actions.operations import Operation
 from puredelta.protocol.features.feature_registry import Capability
-from puredelta.protocol.schema.schema_json import encode_schema
-from puredelta.protocol.schema.types import INTEGER, LONG, StructField, StructType
-from puredelta.protocol.table.table_config import TableConfig
-from puredelta.protocol.values.predicates import (
+from puredelta.protocol.schema.predicates import (
     And,
     Compare,
     CompareOp,
@@ -28,6 +25,9 @@ from puredelta.protocol.values.predicates import (
     Ref,
     Side,
 )
+from puredelta.protocol.schema.schema_json import encode_schema
+from puredelta.protocol.schema.types import INTEGER, LONG, StructField, StructType
+from puredelta.protocol.table.table_config import TableConfig
 from puredelta.store.base import Store
 
 SCHEMA = StructType(

@@ -22,6 +22,22 @@ from hypothesis import strategies as st
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.skipping.pruning import prune_files
 from puredelta.protocol.actions.actions import Add, DeletionVectorDescriptor, Metadata, Protocol
+from puredelta.protocol.schema.partition_values import encode_partition_value
+from puredelta.protocol.schema.predicates import (
+    And,
+    Compare,
+    CompareOp,
+    Const,
+    IsNull,
+    Not,
+    OneOf,
+    Opaque,
+    Or,
+    Predicate,
+    Ref,
+    Side,
+    StartsWith,
+)
 from puredelta.protocol.schema.schema_json import encode_schema
 from puredelta.protocol.schema.types import (
     BOOLEAN,
@@ -39,22 +55,6 @@ from puredelta.protocol.schema.types import (
     StructType,
 )
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.protocol.values.partition_values import encode_partition_value
-from puredelta.protocol.values.predicates import (
-    And,
-    Compare,
-    CompareOp,
-    Const,
-    IsNull,
-    Not,
-    OneOf,
-    Opaque,
-    Or,
-    Predicate,
-    Ref,
-    Side,
-    StartsWith,
-)
 
 Row = dict[str, Any]
 

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from puredelta.commands.convert.convert_to_delta import convert_to_delta
 from puredelta.errors import DeltaError
-from puredelta.protocol.values.partition_values import HIVE_NULL
+from puredelta.protocol.schema.partition_values import HIVE_NULL
 from puredelta.spark.jvm.catalog import read_entry
 from puredelta.spark.write.parquet_job import temporary_settings
 from tests.commands.convert.directories import first_commit

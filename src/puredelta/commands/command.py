@@ -31,7 +31,7 @@ from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
 from puredelta.log.skipping.pruning import prune_files
 from puredelta.protocol.features.feature_registry import Capability
-from puredelta.protocol.values.predicates import Predicate
+from puredelta.protocol.schema.predicates import Predicate
 from puredelta.spark.session.catalogs import find_loaded
 from puredelta.spark.session.delta_conf import REFUSED_BY_WRITES
 from puredelta.spark.session.session import SessionInfo

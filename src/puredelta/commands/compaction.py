@@ -36,12 +36,12 @@ from puredelta.protocol.actions.actions import Add, Remove
 from puredelta.protocol.actions.operations import Operation, optimize
 from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.features.properties import ALL_COLUMNS_INDEXED, TableProperties
+from puredelta.protocol.schema.predicates import FALSE
 from puredelta.protocol.table.clustering import LIQUID, ZCube, clustering_columns
 from puredelta.protocol.table.partitioning import Partitioning, PartitionKey
 from puredelta.protocol.table.row_tracking import tracked_columns
 from puredelta.protocol.table.stats import without_statistics
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.protocol.values.predicates import FALSE
 from puredelta.spark.session import delta_conf
 from puredelta.spark.session.delta_conf import DeltaConf
 from puredelta.spark.session.session import is_connect

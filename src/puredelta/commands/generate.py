@@ -17,8 +17,8 @@ from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.actions.actions import Action, Add, Remove
 from puredelta.protocol.actions.paths import absolute_uri
 from puredelta.protocol.features.properties import ColumnMappingMode
+from puredelta.protocol.schema.partition_values import partition_directory
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.protocol.values.partition_values import partition_directory
 from puredelta.store.base import Store
 
 SYMLINK_MANIFEST = "symlink_format_manifest"

@@ -47,9 +47,9 @@ from puredelta.protocol.features.filled_columns import identities, with_high_wat
 from puredelta.protocol.features.protocol_changes import with_features
 from puredelta.protocol.features.protocol_versions import supported_features
 from puredelta.protocol.schema.schema_json import encode_schema
+from puredelta.protocol.schema.timestamps import parse_time_zone
 from puredelta.protocol.table.clustering import CLUSTERING_DOMAIN
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.protocol.values.timestamps import parse_time_zone
 from puredelta.spark.session.delta_conf import REFUSED_BY_RESTORE
 
 _SCHEMA = """

@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.skipping.file_bounds import Bounds, FileBounds
+from puredelta.protocol.schema.predicates import Ref, Side
 from puredelta.protocol.schema.traversal import struct_fields
 from puredelta.protocol.schema.types import DecimalType, PrimitiveType
 from puredelta.protocol.table.stats import indexed_columns
-from puredelta.protocol.values.predicates import Ref, Side
 
 FILES_MAX = 200_000
 """Limit of examined files in a table with more."""

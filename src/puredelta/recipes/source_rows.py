@@ -19,7 +19,7 @@ from pyspark.sql import types as T
 
 from puredelta.commands.dml.source import StatementContext
 from puredelta.errors import ErrorCode, InvalidRequestError, Message
-from puredelta.protocol.values.predicates import Predicate
+from puredelta.protocol.schema.predicates import Predicate
 from puredelta.recipes.arguments import holds_null, is_true, names_of, refused, same_as_next
 from puredelta.recipes.target import resolved
 from puredelta.spark.offload.arrow_predicate import Translation

@@ -30,9 +30,9 @@ from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Add
 from puredelta.protocol.actions.operations import Operation
 from puredelta.protocol.features.feature_registry import Capability
+from puredelta.protocol.schema.predicates import And, Predicate, Ref, Side
 from puredelta.protocol.schema.types import LONG
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.protocol.values.predicates import And, Predicate, Ref, Side
 from puredelta.spark.offload.workers import WorkerMemory, WorkerSettings
 from puredelta.spark.scan.bitmaps import CountedWords
 from puredelta.spark.session.row_bitmap import RowBitmap

@@ -26,7 +26,7 @@ from puredelta.commands.statement.stages import StageTimer
 from puredelta.log.commit.row_ids import PRESERVED_TAG
 from puredelta.log.files.deletion_vectors import WrittenVectors
 from puredelta.protocol.actions.actions import Remove, SetTransaction
-from puredelta.protocol.values.predicates import TRUE
+from puredelta.protocol.schema.predicates import TRUE
 from puredelta.spark.offload.rewrite import Rewritten
 from puredelta.spark.write.written_files import WriteResult
 from tests.commands.dml.statements import by_source, context_of, statement

@@ -14,7 +14,7 @@ from puredelta.commands.dml.resolve.resolved_statement import StatementKind
 from puredelta.commands.dml.search_plan import Search, SearchPlan
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.files.file_table import FileTable
-from puredelta.protocol.values.predicates import TRUE
+from puredelta.protocol.schema.predicates import TRUE
 from tests.commands.dml.statements import by_source, context_of, matched, rows, statement, update
 from tests.log.tables import add, feature_protocol
 

@@ -15,8 +15,8 @@ from puredelta.commands.dml.search_plan import Search, SearchPlan
 from puredelta.commands.dml.settings import ExecutionSettings
 from puredelta.commands.dml.source import StatementContext
 from puredelta.commands.dml.staged_source import ColumnNames, SourceProfile
+from puredelta.protocol.schema.predicates import TRUE
 from puredelta.protocol.schema.types import LONG, StructField, StructType
-from puredelta.protocol.values.predicates import TRUE
 from puredelta.spark.scan.data_file import DataFile
 from puredelta.spark.source.staging import StagedRows
 from puredelta.spark.write.writer_settings import WriterSettings

@@ -34,20 +34,7 @@ from puredelta.commands.dml.staged_source import ColumnNames, SourceProfile
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.skipping.pruning import prune
 from puredelta.protocol.actions.actions import Add, Metadata, Protocol
-from puredelta.protocol.schema.schema_json import encode_schema
-from puredelta.protocol.schema.types import (
-    DOUBLE,
-    INTEGER,
-    LONG,
-    STRING,
-    TIMESTAMP,
-    DecimalType,
-    StructField,
-    StructType,
-)
-from puredelta.protocol.table.stats import LeafStatistics
-from puredelta.protocol.table.table_config import TableConfig
-from puredelta.protocol.values.predicates import (
+from puredelta.protocol.schema.predicates import (
     FALSE,
     TRUE,
     And,
@@ -63,6 +50,19 @@ from puredelta.protocol.values.predicates import (
     Ref,
     Side,
 )
+from puredelta.protocol.schema.schema_json import encode_schema
+from puredelta.protocol.schema.types import (
+    DOUBLE,
+    INTEGER,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    DecimalType,
+    StructField,
+    StructType,
+)
+from puredelta.protocol.table.stats import LeafStatistics
+from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.offload.arrow_predicate import ALWAYS
 from puredelta.spark.offload.workers import WorkerMemory
 from puredelta.worker.lookup.conditions import ResidualConditions

@@ -10,8 +10,8 @@ from puredelta.commands.dml.search_plan import Rule, Search
 from puredelta.commands.dml.settings import ExecutionSettings
 from puredelta.commands.dml.staged_source import SourceProfile, StagedSource
 from puredelta.log.skipping.pruning import SkippedBy
+from puredelta.protocol.schema.predicates import TRUE
 from puredelta.protocol.table.stats import LeafStatistics
-from puredelta.protocol.values.predicates import TRUE
 from puredelta.spark.offload.workers import WorkerMemory, WorkerSettings
 from tests.commands.dml.statements import (
     PAIR,

@@ -9,7 +9,7 @@ import pytest
 from puredelta.commands.dml.positions import SOURCE_SETS, RowPositions, positions_of, united
 from puredelta.commands.dml.search import search
 from puredelta.commands.dml.search_plan import Search, SearchPlan
-from puredelta.protocol.values.predicates import TRUE
+from puredelta.protocol.schema.predicates import TRUE
 from puredelta.spark.offload.key_lookup import KeyLookup
 from puredelta.worker.lookup.conditions import NO_CLAUSE
 from tests.commands.dml.statements import DELETE as DELETED

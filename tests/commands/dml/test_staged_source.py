@@ -15,9 +15,9 @@ from puredelta.commands.dml.settings import KeyLimits
 from puredelta.commands.dml.source import read_distinct_keys, source_in_use
 from puredelta.commands.dml.staged_source import ColumnNames, StagedSource
 from puredelta.errors import DeltaError, ErrorCode
+from puredelta.protocol.schema.predicates import Ref, Side
 from puredelta.protocol.schema.types import LONG, STRING, DataType
 from puredelta.protocol.table.stats import LeafStatistics
-from puredelta.protocol.values.predicates import Ref, Side
 from puredelta.spark.scan.data_file import DataFile
 from puredelta.spark.source.staging import StagedRows
 from tests.commands.dml.statements import context_of, statement

@@ -13,8 +13,8 @@ from puredelta.commands.dml.spec import FILES_MIN, StatisticsPrefetch
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.files.stats_columns import NOTHING_PARSED, FileStatistics
 from puredelta.log.skipping.pruning import prune
+from puredelta.protocol.schema.predicates import Compare, CompareOp, Const, Ref, Side
 from puredelta.protocol.schema.types import INTEGER, LONG
-from puredelta.protocol.values.predicates import Compare, CompareOp, Const, Ref, Side
 from tests.log.tables import add, config
 
 ID, PART, SUB = (

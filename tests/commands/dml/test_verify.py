@@ -21,7 +21,7 @@ from puredelta.commands.dml.verify import (
 from puredelta.commands.dml.write import WrittenFiles
 from puredelta.errors import DeltaError, ErrorCode
 from puredelta.log.files.deletion_vectors import WrittenVectors
-from puredelta.protocol.values.predicates import TRUE
+from puredelta.protocol.schema.predicates import TRUE
 from puredelta.spark.offload.rewrite import Rewritten
 from puredelta.spark.write.written_files import WriteResult
 from tests.commands.dml.statements import (

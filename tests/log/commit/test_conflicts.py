@@ -30,9 +30,9 @@ from puredelta.protocol.actions.actions import (
     DomainMetadata,
     SetTransaction,
 )
+from puredelta.protocol.schema.predicates import TRUE, Predicate
 from puredelta.protocol.schema.types import LONG, StructField, StructType
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.protocol.values.predicates import TRUE, Predicate
 from tests.log.tables import (
     PLAIN,
     SCHEMA,

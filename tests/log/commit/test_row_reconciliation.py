@@ -15,7 +15,7 @@ from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Action, Add, Remove
 from puredelta.protocol.actions.log_paths import commit_name, log_path
 from puredelta.protocol.actions.operations import delete
-from puredelta.protocol.values.predicates import FALSE
+from puredelta.protocol.schema.predicates import FALSE
 from puredelta.store.base import PutOutcome, StorageError
 from tests.faults import MemoryStore
 from tests.log.tables import Client, add, create_table, feature_protocol, transact

@@ -43,8 +43,8 @@ from puredelta.protocol.actions.log_paths import commit_name, log_path
 from puredelta.protocol.actions.operations import Operation
 from puredelta.protocol.features.column_mapping import assign_columns
 from puredelta.protocol.features.feature_registry import Capability
+from puredelta.protocol.schema.predicates import TRUE
 from puredelta.protocol.schema.types import LONG, StructField, StructType
-from puredelta.protocol.values.predicates import TRUE
 from puredelta.store.base import PutOutcome, StorageError, StoredFile
 from puredelta.store.local import LocalStore
 from tests.faults import MemoryStore

@@ -16,21 +16,8 @@ from puredelta.log.files.file_table import FileTable
 from puredelta.log.skipping.derived import derived_conditions
 from puredelta.log.skipping.pruning import SkippedBy, prune
 from puredelta.protocol.actions.actions import Add, Metadata, Protocol
-from puredelta.protocol.schema.schema_json import encode_schema
-from puredelta.protocol.schema.types import (
-    DATE,
-    INTEGER,
-    LONG,
-    STRING,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
-    DataType,
-    StructField,
-    StructType,
-)
-from puredelta.protocol.table.table_config import TableConfig
-from puredelta.protocol.values.partition_values import encode_partition_value
-from puredelta.protocol.values.predicates import (
+from puredelta.protocol.schema.partition_values import encode_partition_value
+from puredelta.protocol.schema.predicates import (
     And,
     Compare,
     CompareOp,
@@ -44,6 +31,19 @@ from puredelta.protocol.values.predicates import (
     Side,
     StartsWith,
 )
+from puredelta.protocol.schema.schema_json import encode_schema
+from puredelta.protocol.schema.types import (
+    DATE,
+    INTEGER,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    DataType,
+    StructField,
+    StructType,
+)
+from puredelta.protocol.table.table_config import TableConfig
 
 SOURCES: dict[str, DataType] = {
     "ts": TIMESTAMP,

@@ -12,19 +12,7 @@ import pytest
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.skipping.exact import decided, exact_column, fewest_files, rows_per_file
 from puredelta.protocol.actions.actions import Add
-from puredelta.protocol.schema.types import (
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    FLOAT,
-    INTEGER,
-    LONG,
-    STRING,
-    TIMESTAMP,
-    DataType,
-    DecimalType,
-)
-from puredelta.protocol.values.predicates import (
+from puredelta.protocol.schema.predicates import (
     And,
     Compare,
     CompareOp,
@@ -36,6 +24,18 @@ from puredelta.protocol.values.predicates import (
     Predicate,
     Ref,
     Side,
+)
+from puredelta.protocol.schema.types import (
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    DataType,
+    DecimalType,
 )
 from tests.log.skipping.test_pruning import config, file
 

@@ -16,6 +16,23 @@ from hypothesis import strategies as st
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.skipping.pruning import prune, prune_files
 from puredelta.protocol.actions.actions import Add, DeletionVectorDescriptor, Metadata, Protocol
+from puredelta.protocol.schema.predicates import (
+    FALSE,
+    TRUE,
+    And,
+    Compare,
+    CompareOp,
+    Const,
+    IsNull,
+    Not,
+    OneOf,
+    Opaque,
+    Or,
+    Predicate,
+    Ref,
+    Side,
+    StartsWith,
+)
 from puredelta.protocol.schema.schema_json import encode_schema
 from puredelta.protocol.schema.types import (
     BINARY,
@@ -35,23 +52,6 @@ from puredelta.protocol.schema.types import (
     StructType,
 )
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.protocol.values.predicates import (
-    FALSE,
-    TRUE,
-    And,
-    Compare,
-    CompareOp,
-    Const,
-    IsNull,
-    Not,
-    OneOf,
-    Opaque,
-    Or,
-    Predicate,
-    Ref,
-    Side,
-    StartsWith,
-)
 
 MONEY = DecimalType(10, 2)
 NAN = float("nan")

@@ -8,6 +8,21 @@ import zoneinfo
 
 import pytest
 
+from puredelta.protocol.schema.predicates import (
+    And,
+    Compare,
+    CompareOp,
+    Const,
+    IsNull,
+    Not,
+    OneOf,
+    Opaque,
+    Or,
+    Predicate,
+    Ref,
+    Side,
+    StartsWith,
+)
 from puredelta.protocol.schema.types import (
     BINARY,
     BOOLEAN,
@@ -22,21 +37,6 @@ from puredelta.protocol.schema.types import (
     DecimalType,
     StructField,
     StructType,
-)
-from puredelta.protocol.values.predicates import (
-    And,
-    Compare,
-    CompareOp,
-    Const,
-    IsNull,
-    Not,
-    OneOf,
-    Opaque,
-    Or,
-    Predicate,
-    Ref,
-    Side,
-    StartsWith,
 )
 from puredelta.spark.connect.pushed_filters import Needed, Skeleton, needed_of, zone_in
 

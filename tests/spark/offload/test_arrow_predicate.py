@@ -13,21 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from puredelta.protocol.schema.types import (
-    BINARY,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    FLOAT,
-    INTEGER,
-    LONG,
-    STRING,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
-    DataType,
-    DecimalType,
-)
-from puredelta.protocol.values.predicates import (
+from puredelta.protocol.schema.predicates import (
     And,
     Compare,
     CompareOp,
@@ -41,6 +27,20 @@ from puredelta.protocol.values.predicates import (
     Ref,
     Side,
     StartsWith,
+)
+from puredelta.protocol.schema.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    DataType,
+    DecimalType,
 )
 from puredelta.spark.offload.arrow_predicate import ALWAYS, NEVER, Translation
 from puredelta.worker.lookup.conditions import Pairs

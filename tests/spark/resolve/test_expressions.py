@@ -11,8 +11,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from puredelta.protocol.schema.types import DATE, INTEGER, LONG, STRING, DecimalType
-from puredelta.protocol.values.predicates import (
+from puredelta.protocol.schema.predicates import (
     Compare,
     CompareOp,
     Const,
@@ -24,6 +23,7 @@ from puredelta.protocol.values.predicates import (
     conjuncts,
     references,
 )
+from puredelta.protocol.schema.types import DATE, INTEGER, LONG, STRING, DecimalType
 from puredelta.spark.resolve.analysis import Analysis, open_analysis
 from puredelta.spark.resolve.expressions import (
     Request,

@@ -8,17 +8,7 @@ from typing import Any
 
 import pytest
 
-from puredelta.protocol.schema.types import (
-    DATE,
-    DOUBLE,
-    INTEGER,
-    LONG,
-    STRING,
-    TIMESTAMP,
-    StructField,
-    StructType,
-)
-from puredelta.protocol.values.predicates import (
+from puredelta.protocol.schema.predicates import (
     Compare,
     CompareOp,
     Const,
@@ -31,6 +21,16 @@ from puredelta.protocol.values.predicates import (
     Ref,
     Side,
     StartsWith,
+)
+from puredelta.protocol.schema.types import (
+    DATE,
+    DOUBLE,
+    INTEGER,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    StructField,
+    StructType,
 )
 from puredelta.spark.resolve.plan_conditions import Column, table_reads
 

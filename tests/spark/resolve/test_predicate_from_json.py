@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import types as T
 
-from puredelta.protocol.schema.types import INTEGER, LONG, STRING, PrimitiveType
-from puredelta.protocol.values.predicates import (
+from puredelta.protocol.schema.predicates import (
     And,
     Compare,
     CompareOp,
@@ -24,6 +23,7 @@ from puredelta.protocol.values.predicates import (
     Side,
     StartsWith,
 )
+from puredelta.protocol.schema.types import INTEGER, LONG, STRING, PrimitiveType
 from puredelta.spark.resolve.predicate_from_json import SideColumn, attribute_ids, predicate_of
 
 STRUCT = T.StructType(

@@ -7,17 +7,7 @@ import decimal
 
 import pytest
 
-from puredelta.protocol.schema.types import (
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    INTEGER,
-    LONG,
-    STRING,
-    StructField,
-    StructType,
-)
-from puredelta.protocol.values.predicates import (
+from puredelta.protocol.schema.predicates import (
     And,
     Compare,
     CompareOp,
@@ -31,6 +21,16 @@ from puredelta.protocol.values.predicates import (
     Ref,
     Side,
     StartsWith,
+)
+from puredelta.protocol.schema.types import (
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    LONG,
+    STRING,
+    StructField,
+    StructType,
 )
 from puredelta.spark.resolve.predicate_from_sql import NamedSide, Names, parse_predicate
 

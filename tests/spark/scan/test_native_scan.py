@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from puredelta.errors import CorruptTableError, UnsupportedError
-from puredelta.protocol.values.partition_values import HIVE_NULL
+from puredelta.protocol.schema.partition_values import HIVE_NULL
 from puredelta.spark.scan.data_file import DataFile, ReadLayout
 from puredelta.spark.scan.native_scan import native_scan
 from tests.spark.files import data_file, executed_plan, write_file

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import types as T
 
 from puredelta.errors import CorruptTableError
-from puredelta.protocol.values.partition_values import HIVE_NULL
+from puredelta.protocol.schema.partition_values import HIVE_NULL
 from puredelta.spark.scan.native_scan import spark_parses, virtual_directory
 
 

@@ -49,12 +49,12 @@ from puredelta.errors import (
 )
 from puredelta.protocol.actions.deletion_vector import RowIndexes
 from puredelta.protocol.actions.paths import encode_path, encode_uri, relative_path
-from puredelta.protocol.schema.types import DataType
-from puredelta.protocol.values.partition_values import (
+from puredelta.protocol.schema.partition_values import (
     HIVE_NULL,
     encode_partition_value,
     is_partition_type,
 )
+from puredelta.protocol.schema.types import DataType
 from puredelta.store.base import Store
 from puredelta.worker.sound_kinds import sound_parquet
 

@@ -31,7 +31,7 @@ from puredelta.errors import (
     UnsupportedError,
 )
 from puredelta.protocol.actions.paths import decode_path, relative_path
-from puredelta.protocol.values.partition_values import HIVE_NULL, partition_directory
+from puredelta.protocol.schema.partition_values import HIVE_NULL, partition_directory
 from puredelta.spark.jvm.catalog import StoredPartition
 from puredelta.store.base import Store, StoredFile
 

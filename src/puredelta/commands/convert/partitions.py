@@ -16,6 +16,11 @@ from datetime import timezone
 from typing import TypeAlias
 
 from puredelta.errors import CorruptTableError, DeltaError, ErrorCode, InvalidRequestError, Message
+from puredelta.protocol.schema.partition_values import (
+    HIVE_NULL,
+    parse_partition_value,
+    unescape_partition_text,
+)
 from puredelta.protocol.schema.schema_json import simple_string
 from puredelta.protocol.schema.types import (
     BOOLEAN,
@@ -36,11 +41,6 @@ from puredelta.protocol.table.schema_checks import (
     require_partition_type,
 )
 from puredelta.protocol.table.table_config import CHAR_VARCHAR
-from puredelta.protocol.values.partition_values import (
-    HIVE_NULL,
-    parse_partition_value,
-    unescape_partition_text,
-)
 from puredelta.spark.session.names import quote
 from puredelta.spark.session.types import to_spark_type
 

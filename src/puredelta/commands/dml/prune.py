@@ -41,6 +41,7 @@ from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.skipping import pruning
 from puredelta.log.skipping.pruning import Pruning, prune_files
 from puredelta.protocol.features.properties import ColumnMappingMode
+from puredelta.protocol.schema.predicates import And, Predicate
 from puredelta.protocol.schema.types import (
     DATE,
     FLOAT,
@@ -52,7 +53,6 @@ from puredelta.protocol.schema.types import (
     DecimalType,
 )
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.protocol.values.predicates import And, Predicate
 from puredelta.spark.offload.arrow_predicate import ALWAYS, Translation
 from puredelta.spark.offload.key_lookup import KeyLookup
 from puredelta.spark.offload.workers import WorkerMemory

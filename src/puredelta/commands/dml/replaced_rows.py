@@ -24,11 +24,8 @@ from puredelta.errors import CorruptTableError, ErrorCode
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.actions.actions import Add
-from puredelta.protocol.schema.types import BINARY, STRING, PrimitiveType, StructField
-from puredelta.protocol.table.partitioning import Partitioning
-from puredelta.protocol.table.table_config import CHAR_VARCHAR, TableConfig
-from puredelta.protocol.values.partition_values import parse_partition_value
-from puredelta.protocol.values.predicates import (
+from puredelta.protocol.schema.partition_values import parse_partition_value
+from puredelta.protocol.schema.predicates import (
     And,
     Compare,
     CompareOp,
@@ -39,6 +36,9 @@ from puredelta.protocol.values.predicates import (
     Ref,
     Side,
 )
+from puredelta.protocol.schema.types import BINARY, STRING, PrimitiveType, StructField
+from puredelta.protocol.table.partitioning import Partitioning
+from puredelta.protocol.table.table_config import CHAR_VARCHAR, TableConfig
 from puredelta.spark.resolve.table_attributes import table_identity
 from puredelta.spark.session.delta_conf import REPLACE_WHERE_DATA_COLUMNS
 from puredelta.spark.session.session import SessionInfo

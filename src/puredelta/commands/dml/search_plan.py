@@ -27,16 +27,7 @@ from puredelta.commands.dml.staged_source import SourceProfile
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.files.stats_columns import NOTHING_PARSED, FileStatistics
 from puredelta.log.skipping.pruning import Pruning, SkippedBy
-from puredelta.protocol.schema.types import (
-    DOUBLE,
-    FLOAT,
-    INTEGRAL,
-    DataType,
-    DecimalType,
-    PrimitiveType,
-)
-from puredelta.protocol.table.stats import LeafStatistics
-from puredelta.protocol.values.predicates import (
+from puredelta.protocol.schema.predicates import (
     FALSE,
     TRUE,
     And,
@@ -48,6 +39,15 @@ from puredelta.protocol.values.predicates import (
     Or,
     Predicate,
 )
+from puredelta.protocol.schema.types import (
+    DOUBLE,
+    FLOAT,
+    INTEGRAL,
+    DataType,
+    DecimalType,
+    PrimitiveType,
+)
+from puredelta.protocol.table.stats import LeafStatistics
 from puredelta.quantities import counted
 from puredelta.spark.offload.key_lookup import KeyLookup
 

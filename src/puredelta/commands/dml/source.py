@@ -37,10 +37,10 @@ from puredelta.commands.finish import remove_quietly
 from puredelta.errors import DeltaError
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.replay.snapshot import Snapshot
+from puredelta.protocol.schema.predicates import references
 from puredelta.protocol.schema.types import INTEGRAL, DecimalType, PrimitiveType
 from puredelta.protocol.table.row_tracking import RowTrackingColumns, tracked_columns
 from puredelta.protocol.table.stats import LeafPath
-from puredelta.protocol.values.predicates import references
 from puredelta.spark.scan.data_file import DataFile
 from puredelta.spark.scan.row_tracking_scan import tracked_scan
 from puredelta.spark.scan.scan import scan

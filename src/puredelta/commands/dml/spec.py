@@ -38,9 +38,9 @@ from puredelta.log.replay.table_log import TableLog
 from puredelta.log.skipping.pruning import parse_statistics
 from puredelta.protocol.actions.operations import Operation
 from puredelta.protocol.features.feature_registry import Capability
+from puredelta.protocol.schema.predicates import Ref, Side
 from puredelta.protocol.schema.types import DecimalType, PrimitiveType
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.protocol.values.predicates import Ref, Side
 from puredelta.spark.session.types import quoted
 from puredelta.spark.write.writer_settings import WriterSettings
 

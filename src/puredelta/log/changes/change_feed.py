@@ -26,6 +26,7 @@ from puredelta.protocol.actions.actions import (
 )
 from puredelta.protocol.actions.deletion_vector import RowIndexes
 from puredelta.protocol.actions.paths import canonical_path
+from puredelta.protocol.schema.timestamps import encode_utc
 from puredelta.protocol.table.change_data import (
     CHANGE_TYPE,
     COMMIT_TIMESTAMP,
@@ -33,7 +34,6 @@ from puredelta.protocol.table.change_data import (
     ChangeType,
     changed_no_rows,
 )
-from puredelta.protocol.values.timestamps import encode_utc
 from puredelta.store.base import Store
 from puredelta.store.registry import open_store
 

@@ -27,6 +27,7 @@ from puredelta.protocol.actions.deletion_vector import RowIndexes
 from puredelta.protocol.actions.paths import absolute_uri
 from puredelta.protocol.features.column_mapping import physical_name
 from puredelta.protocol.features.properties import ColumnMappingMode
+from puredelta.protocol.schema.partition_values import parse_partition_value
 from puredelta.protocol.schema.types import (
     ArrayType,
     DataType,
@@ -36,7 +37,6 @@ from puredelta.protocol.schema.types import (
     StructField,
     StructType,
 )
-from puredelta.protocol.values.partition_values import parse_partition_value
 from puredelta.store.base import Store
 from puredelta.store.registry import open_store
 from puredelta.worker.sound_kinds import sound_parquet

@@ -14,8 +14,8 @@ from puredelta.log.replay.spooled_files import SpooledFiles
 from puredelta.protocol.actions.actions import Action, CommitInfo, Metadata, Protocol
 from puredelta.protocol.actions.operations import Operation
 from puredelta.protocol.actions.paths import CanonicalPath, canonical_path
+from puredelta.protocol.schema.predicates import Predicate
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.protocol.values.predicates import Predicate
 
 
 class IfCreated(Enum):

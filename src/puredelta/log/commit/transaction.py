@@ -29,7 +29,7 @@ from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import AddChangeFile, CommitInfo, Remove
 from puredelta.protocol.actions.operations import Operation
 from puredelta.protocol.features.feature_registry import Capability
-from puredelta.protocol.values.predicates import Predicate
+from puredelta.protocol.schema.predicates import Predicate
 
 
 @dataclass(frozen=True, slots=True)

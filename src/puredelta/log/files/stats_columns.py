@@ -37,8 +37,8 @@ from puredelta.log.files.stats_json import (
     text_batches,
 )
 from puredelta.log.files.value_order import FLOATING
+from puredelta.protocol.schema.timestamps import parse_date, parse_timestamp
 from puredelta.protocol.schema.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, DataType, PrimitiveType
-from puredelta.protocol.values.timestamps import parse_date, parse_timestamp
 
 ReadStatistics: TypeAlias = Callable[[pa.StringArray, Mapping[Path, DataType]], StatsColumns]
 

@@ -46,6 +46,7 @@ from puredelta.protocol.actions.action_json import action_object
 from puredelta.protocol.actions.actions import Action
 from puredelta.protocol.features.column_mapping import physical_name
 from puredelta.protocol.features.properties import PROPERTY_KEYS
+from puredelta.protocol.schema.partition_values import parse_partition_value
 from puredelta.protocol.schema.traversal import find_fields
 from puredelta.protocol.schema.types import (
     DATE,
@@ -55,7 +56,6 @@ from puredelta.protocol.schema.types import (
 )
 from puredelta.protocol.table.stats import indexed_columns
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.protocol.values.partition_values import parse_partition_value
 from puredelta.quantities import in_milliseconds
 
 _AS_STRUCT = PROPERTY_KEYS["write_stats_as_struct"]

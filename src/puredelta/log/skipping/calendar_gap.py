@@ -20,10 +20,10 @@ import pyarrow.compute as pc
 
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.skipping.file_bounds import Bounds, FileBounds, Mask
+from puredelta.protocol.schema.predicates import Ref, Side
 from puredelta.protocol.schema.traversal import struct_fields
 from puredelta.protocol.schema.types import DATE, TIMESTAMP, DataType, StructField, StructType
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.protocol.values.predicates import Ref, Side
 
 Path: TypeAlias = tuple[str, ...]
 

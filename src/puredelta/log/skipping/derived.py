@@ -18,20 +18,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
-from puredelta.protocol.schema.sql_lexer import Token, TokenCursor, TokenKind
-from puredelta.protocol.schema.traversal import find_fields
-from puredelta.protocol.schema.types import (
-    DATE,
-    INTEGRAL,
-    STRING,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
-    DataType,
-    StructField,
-    StructType,
-)
-from puredelta.protocol.table.table_config import TableConfig
-from puredelta.protocol.values.predicates import (
+from puredelta.protocol.schema.predicates import (
     TRUE,
     And,
     Compare,
@@ -46,6 +33,19 @@ from puredelta.protocol.values.predicates import (
     Side,
     StartsWith,
 )
+from puredelta.protocol.schema.sql_lexer import Token, TokenCursor, TokenKind
+from puredelta.protocol.schema.traversal import find_fields
+from puredelta.protocol.schema.types import (
+    DATE,
+    INTEGRAL,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    DataType,
+    StructField,
+    StructType,
+)
+from puredelta.protocol.table.table_config import TableConfig
 
 PARTS = ("YEAR", "MONTH", "DAY", "HOUR")
 """Together, from the first on, they keep the order of what they are parts of."""

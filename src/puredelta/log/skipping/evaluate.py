@@ -28,8 +28,7 @@ from puredelta.log.files.value_order import (
     thresholds,
 )
 from puredelta.log.skipping.file_bounds import Bounds, FileBounds, Mask
-from puredelta.protocol.schema.types import INTEGRAL
-from puredelta.protocol.values.predicates import (
+from puredelta.protocol.schema.predicates import (
     And,
     Compare,
     CompareOp,
@@ -43,6 +42,7 @@ from puredelta.protocol.values.predicates import (
     Ref,
     StartsWith,
 )
+from puredelta.protocol.schema.types import INTEGRAL
 
 _AT_MOST = frozenset({CompareOp.LESS, CompareOp.LESS_OR_EQUAL})
 _AT_LEAST = frozenset({CompareOp.GREATER, CompareOp.GREATER_OR_EQUAL})

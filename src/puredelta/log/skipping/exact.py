@@ -28,6 +28,8 @@ from puredelta.log.skipping.evaluate import might_match
 from puredelta.log.skipping.file_bounds import FileBounds
 from puredelta.protocol.features.column_mapping import physical_name
 from puredelta.protocol.features.feature_usage import TYPE_CHANGES
+from puredelta.protocol.schema.partition_values import parse_partition_value
+from puredelta.protocol.schema.predicates import And, Not, Or, Predicate, references
 from puredelta.protocol.schema.types import (
     BOOLEAN,
     COLLATIONS,
@@ -41,8 +43,6 @@ from puredelta.protocol.schema.types import (
     StructField,
 )
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.protocol.values.partition_values import parse_partition_value
-from puredelta.protocol.values.predicates import And, Not, Or, Predicate, references
 
 Value: TypeAlias = int | float | str | bool | Decimal | dt.date | None
 

@@ -22,6 +22,8 @@ from puredelta.log.files.file_table import FileTable
 from puredelta.log.files.stats_columns import NOTHING_PARSED, FileStatistics, find_timestamp_span
 from puredelta.log.files.stats_json import StatisticsColumn, StatsColumns
 from puredelta.log.files.value_order import FLOATING, order_type, order_value, single_precision
+from puredelta.protocol.schema.partition_values import parse_partition_value
+from puredelta.protocol.schema.predicates import Ref, Side
 from puredelta.protocol.schema.traversal import find_fields
 from puredelta.protocol.schema.types import (
     COLLATIONS,
@@ -32,8 +34,6 @@ from puredelta.protocol.schema.types import (
     StructType,
 )
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.protocol.values.partition_values import parse_partition_value
-from puredelta.protocol.values.predicates import Ref, Side
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 

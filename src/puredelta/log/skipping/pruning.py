@@ -19,8 +19,8 @@ from puredelta.log.files.stats_columns import NOTHING_PARSED, FileStatistics
 from puredelta.log.skipping.derived import derived_conditions
 from puredelta.log.skipping.evaluate import columns_of_numbers, might_be_true
 from puredelta.log.skipping.file_bounds import FileBounds
+from puredelta.protocol.schema.predicates import Predicate, Ref, conjuncts, references
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.protocol.values.predicates import Predicate, Ref, conjuncts, references
 
 
 class SkippedBy(Enum):

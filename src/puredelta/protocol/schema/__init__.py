@@ -1,1 +1,1 @@
-"""Schemas: types, their JSON, and edits of columns."""
+"""Schemas: types, their JSON, edits of columns, values as text and predicates over columns."""

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from typing import TypeAlias
 
+from puredelta.protocol.schema.partition_values import partition_identity
+from puredelta.protocol.schema.timestamps import parse_time_zone
 from puredelta.protocol.schema.types import DataType
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.protocol.values.partition_values import partition_identity
-from puredelta.protocol.values.timestamps import parse_time_zone
 
 PartitionKey: TypeAlias = tuple[Hashable, ...]
 """Equal for files of one partition, and for no others."""

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 from puredelta.errors import InvalidRequestError, Message
 from puredelta.protocol.features.properties import ColumnMappingMode
+from puredelta.protocol.schema.partition_values import is_partition_type
 from puredelta.protocol.schema.schema_json import simple_string
 from puredelta.protocol.schema.traversal import fields_by_path
 from puredelta.protocol.schema.types import StructField, StructType
-from puredelta.protocol.values.partition_values import is_partition_type
 
 INVALID_CHARACTERS = " ,;{}()\n\t="
 """Old Parquet readers fail on these characters; with column mapping they never see them."""

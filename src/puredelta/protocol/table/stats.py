@@ -25,10 +25,10 @@ from puredelta.protocol.features.properties import (
     TableProperties,
 )
 from puredelta.protocol.schema.schema_json import parse_json
+from puredelta.protocol.schema.timestamps import shift
 from puredelta.protocol.schema.traversal import struct_fields
 from puredelta.protocol.schema.types import StructType
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.protocol.values.timestamps import shift
 
 LeafPath: TypeAlias = tuple[str, ...]
 """A column without fields of its own, through structs; an array or map is one leaf (X-61)."""

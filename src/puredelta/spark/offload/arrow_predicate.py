@@ -1,6 +1,6 @@
 """Predicates that Arrow decides exactly as Spark does, as calls that a worker can make.
 
-A `puredelta.protocol.values.predicates.Predicate` prunes, so most of what is unknown may stay in
+A `puredelta.protocol.schema.predicates.Predicate` prunes, so most of what is unknown may stay in
 it; here nothing may: what is not certain to give TRUE, FALSE and NULL for the same rows makes the
 whole predicate inexact, and Spark decides. Certain are comparisons of plain columns of one
 type, with each other or with literals, whose values are stored as they are read.
@@ -18,19 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from puredelta.log.files.value_order import compares_as_stored
-from puredelta.protocol.schema.types import (
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    FLOAT,
-    INTEGRAL,
-    STRING,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
-    DataType,
-    DecimalType,
-)
-from puredelta.protocol.values.predicates import (
+from puredelta.protocol.schema.predicates import (
     And,
     Compare,
     CompareOp,
@@ -44,6 +32,18 @@ from puredelta.protocol.values.predicates import (
     Ref,
     Side,
     StartsWith,
+)
+from puredelta.protocol.schema.types import (
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGRAL,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    DataType,
+    DecimalType,
 )
 from puredelta.worker.lookup.conditions import Call
 

@@ -21,10 +21,10 @@ from puredelta.log.files.deletion_vectors import read_positions
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.files.stats_columns import NOTHING_PARSED, FileStatistics
 from puredelta.log.skipping.file_bounds import Bounds, FileBounds
+from puredelta.protocol.schema.partition_values import parse_partition_value
+from puredelta.protocol.schema.predicates import Ref, Side
 from puredelta.protocol.schema.types import DATE, INTEGRAL
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.protocol.values.partition_values import parse_partition_value
-from puredelta.protocol.values.predicates import Ref, Side
 from puredelta.spark.offload.workers import (
     WorkerCalls,
     WorkerSettings,

@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from puredelta.protocol.values.predicates import Opaque, Predicate, Side
+from puredelta.protocol.schema.predicates import Opaque, Predicate, Side
 from puredelta.spark.jvm.analyzer import (
     checked_types,
     expression_trees,

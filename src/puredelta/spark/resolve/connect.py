@@ -23,6 +23,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from puredelta.protocol.schema.predicates import Opaque, Predicate, Ref, Side, references
 from puredelta.protocol.schema.sql_lexer import (
     TokenCursor,
     TokenKind,
@@ -31,7 +32,6 @@ from puredelta.protocol.schema.sql_lexer import (
     replaced,
 )
 from puredelta.protocol.schema.types import StructType
-from puredelta.protocol.values.predicates import Opaque, Predicate, Ref, Side, references
 from puredelta.spark.connect.messages import copy_of, parts_of
 from puredelta.spark.resolve.expressions import (
     Request,

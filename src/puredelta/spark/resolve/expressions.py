@@ -23,7 +23,7 @@ from typing import Protocol
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import types as T
 
-from puredelta.protocol.values.predicates import Predicate, Side
+from puredelta.protocol.schema.predicates import Predicate, Side
 from puredelta.spark.session.names import source_column_name
 
 

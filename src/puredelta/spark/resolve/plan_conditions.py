@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+from puredelta.protocol.schema.predicates import Predicate, Ref, Side, conjuncts
 from puredelta.protocol.schema.sql_lexer import keywords
 from puredelta.protocol.schema.types import StructType
-from puredelta.protocol.values.predicates import Predicate, Ref, Side, conjuncts
 from puredelta.spark.connect.messages import EXPRESSION, RELATION, Message, kind_of, parts_of
 from puredelta.spark.resolve.predicate_from_message import (
     NamesOfPlan,

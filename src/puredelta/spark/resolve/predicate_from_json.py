@@ -30,8 +30,7 @@ from typing import Any, TypeAlias
 
 from pyspark.sql import types as T
 
-from puredelta.protocol.schema.types import STRING, DataType, DecimalType, PrimitiveType
-from puredelta.protocol.values.predicates import (
+from puredelta.protocol.schema.predicates import (
     And,
     Compare,
     CompareOp,
@@ -48,6 +47,7 @@ from puredelta.protocol.values.predicates import (
     conjuncts,
     references,
 )
+from puredelta.protocol.schema.types import STRING, DataType, DecimalType, PrimitiveType
 from puredelta.spark.session.types import from_spark_type
 
 Node: TypeAlias = Mapping[str, Any]

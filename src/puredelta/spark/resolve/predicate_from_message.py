@@ -12,8 +12,7 @@ import decimal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from puredelta.protocol.schema.types import StructType
-from puredelta.protocol.values.predicates import (
+from puredelta.protocol.schema.predicates import (
     And,
     CompareOp,
     Const,
@@ -26,6 +25,7 @@ from puredelta.protocol.values.predicates import (
     StartsWith,
     conjuncts,
 )
+from puredelta.protocol.schema.types import StructType
 from puredelta.spark.connect.messages import Message
 from puredelta.spark.resolve.predicate_from_sql import (
     Names,

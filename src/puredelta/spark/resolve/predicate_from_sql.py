@@ -14,19 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from puredelta.log.files.value_order import FLOATING, single_precision
-from puredelta.protocol.schema.sql_lexer import Token, TokenCursor, TokenKind, keywords, unquoted
-from puredelta.protocol.schema.types import (
-    BINARY,
-    BOOLEAN,
-    DATE,
-    INTEGRAL,
-    STRING,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
-    DecimalType,
-    StructType,
-)
-from puredelta.protocol.values.predicates import (
+from puredelta.protocol.schema.predicates import (
     And,
     Compare,
     CompareOp,
@@ -42,6 +30,18 @@ from puredelta.protocol.values.predicates import (
     StartsWith,
     conjuncts,
     references,
+)
+from puredelta.protocol.schema.sql_lexer import Token, TokenCursor, TokenKind, keywords, unquoted
+from puredelta.protocol.schema.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    INTEGRAL,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    DecimalType,
+    StructType,
 )
 
 _COMPARISONS = {

@@ -27,9 +27,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from puredelta.log.files.value_order import compares_as_stored, order_type
-from puredelta.protocol.schema.types import BINARY, STRING, DataType
-from puredelta.protocol.values.partition_values import parse_partition_value
-from puredelta.protocol.values.predicates import (
+from puredelta.protocol.schema.partition_values import parse_partition_value
+from puredelta.protocol.schema.predicates import (
     And,
     Compare,
     CompareOp,
@@ -42,7 +41,8 @@ from puredelta.protocol.values.predicates import (
     Ref,
     StartsWith,
 )
-from puredelta.protocol.values.timestamps import parse_time_zone
+from puredelta.protocol.schema.timestamps import parse_time_zone
+from puredelta.protocol.schema.types import BINARY, STRING, DataType
 from puredelta.spark.jvm.expressions import Nodes
 from puredelta.spark.jvm.gateway import JVM_ERRORS
 from puredelta.spark.jvm.worker_relation import WorkerRead, WorkerRelation, worker_rows

@@ -27,8 +27,8 @@ from pyspark.sql import DataFrame, SparkSession
 from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.log.files.clock import random_id
 from puredelta.log.files.file_table import FileTable
+from puredelta.protocol.schema.predicates import And, Predicate, Ref, Side
 from puredelta.protocol.schema.types import StructType
-from puredelta.protocol.values.predicates import And, Predicate, Ref, Side
 from puredelta.spark.connect.messages import (
     RELATION,
     Message,

@@ -30,7 +30,7 @@ from puredelta.log.skipping.exact import (
     fewest_files,
     rows_per_file,
 )
-from puredelta.protocol.values.predicates import Predicate, Side
+from puredelta.protocol.schema.predicates import Predicate, Side
 from puredelta.spark.jvm.cache import FrameCache
 from puredelta.spark.jvm.expressions import expr_ids, name_of
 from puredelta.spark.jvm.file_index import AskedIndex, any_asked

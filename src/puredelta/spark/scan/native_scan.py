@@ -31,7 +31,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from puredelta.errors import CorruptTableError, Message
-from puredelta.protocol.values.partition_values import HIVE_NULL, escape_partition_text
+from puredelta.protocol.schema.partition_values import HIVE_NULL, escape_partition_text
 from puredelta.spark.jvm.expressions import Nodes
 from puredelta.spark.jvm.file_index import (
     FileRelation,

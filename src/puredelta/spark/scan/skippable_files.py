@@ -28,8 +28,8 @@ from puredelta.log.skipping.file_bounds import has_unreadable_partition_values
 from puredelta.log.skipping.pruning import Pruning, prune
 from puredelta.protocol.actions.paths import absolute_uri, absolute_uris, short_uri
 from puredelta.protocol.features.column_mapping import physical_name
+from puredelta.protocol.schema.predicates import Predicate, Side
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.protocol.values.predicates import Predicate, Side
 from puredelta.spark.resolve.predicate_from_json import (
     Node,
     SideColumn,

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame
 
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.actions.paths import absolute_uri, short_uri
-from puredelta.protocol.values.predicates import And, Predicate, Side
+from puredelta.protocol.schema.predicates import And, Predicate, Side
 from puredelta.spark.connect.messages import every_message, kind_of, plan_of
 from puredelta.spark.jvm.analyzer import expression_trees, folded, reads_clock
 from puredelta.spark.jvm.expressions import Expression

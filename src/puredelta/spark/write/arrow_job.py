@@ -17,8 +17,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from puredelta.errors import DeltaError, InvalidRequestError, Message, UnsupportedError
+from puredelta.protocol.schema.partition_values import escape_partition_text
 from puredelta.protocol.schema.types import StructType
-from puredelta.protocol.values.partition_values import escape_partition_text
 from puredelta.spark.session.concurrent_jobs import tagged_jobs
 from puredelta.spark.session.data_access import DataPaths, streamed, unreachable
 from puredelta.spark.session.delta_conf import IO

@@ -35,6 +35,11 @@ from puredelta.log.files.parquet_footer import ParquetWriter
 from puredelta.protocol.actions.actions import Add, AddChangeFile
 from puredelta.protocol.actions.log_paths import CHANGE_DATA_DIRECTORY
 from puredelta.protocol.actions.paths import decode_path, encode_path
+from puredelta.protocol.schema.partition_values import (
+    HIVE_NULL,
+    encode_partition_value,
+    unescape_partition_text,
+)
 from puredelta.protocol.schema.types import (
     BINARY,
     DOUBLE,
@@ -46,11 +51,6 @@ from puredelta.protocol.schema.types import (
 )
 from puredelta.protocol.table.change_data import change_file, change_file_path
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.protocol.values.partition_values import (
-    HIVE_NULL,
-    encode_partition_value,
-    unescape_partition_text,
-)
 from puredelta.spark.session.names import IS_CHANGE
 from puredelta.spark.session.types import to_spark_type
 from puredelta.spark.write.parquet_job import ParquetJob, unseen

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from puredelta.commands.dml.resolve.conditions import split_condition
 from puredelta.commands.dml.resolve.resolved_statement import EquiPair
-from puredelta.protocol.schema.types import LONG
-from puredelta.protocol.values.predicates import (
+from puredelta.protocol.schema.predicates import (
     FALSE,
     TRUE,
     And,
@@ -19,6 +18,7 @@ from puredelta.protocol.values.predicates import (
     Ref,
     Side,
 )
+from puredelta.protocol.schema.types import LONG
 
 ID = Ref(Side.TARGET, ("id",), LONG)
 N = Ref(Side.TARGET, ("n",), LONG)

@@ -9,7 +9,7 @@ from puredelta.commands.dml.resolve.resolved_statement import (
     EquiPair,
     ResolvedCondition,
 )
-from puredelta.protocol.values.predicates import (
+from puredelta.protocol.schema.predicates import (
     Compare,
     CompareOp,
     Predicate,

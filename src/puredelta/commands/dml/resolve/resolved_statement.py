@@ -31,9 +31,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from puredelta.protocol.actions.operations import Operation
+from puredelta.protocol.schema.predicates import Predicate, Ref
 from puredelta.protocol.schema.types import StructType
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.protocol.values.predicates import Predicate, Ref
 from puredelta.spark.resolve.expressions import Frames, SourceColumn
 from puredelta.spark.resolve.statement_timestamp import StatementTimestamp
 from puredelta.spark.session.names import NO_SOURCE_COLUMN

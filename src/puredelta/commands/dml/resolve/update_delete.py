@@ -40,8 +40,8 @@ from puredelta.commands.dml.resolve.values import AssignedValue, RowBuilder
 from puredelta.commands.dml.settings import MergeSettings
 from puredelta.commands.dml.spec import Assignment, RowSpec, UpdateSpec, operation_name
 from puredelta.protocol.actions import operations
+from puredelta.protocol.schema.predicates import TRUE
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.protocol.values.predicates import TRUE
 from puredelta.spark.resolve.analysis import Analysis, open_analysis
 from puredelta.spark.resolve.expressions import Request, Resolution, ResolvedExpression, Scope
 from puredelta.spark.session.session import SessionInfo, no_rows

@@ -23,6 +23,12 @@ from typing_extensions import assert_never
 
 from puredelta.errors import CorruptTableError, InvalidRequestError, Message
 from puredelta.protocol.schema.schema_json import simple_string
+from puredelta.protocol.schema.timestamps import (
+    encode_local,
+    encode_utc,
+    parse_date,
+    parse_timestamp,
+)
 from puredelta.protocol.schema.types import (
     ArrayType,
     DataType,
@@ -30,12 +36,6 @@ from puredelta.protocol.schema.types import (
     MapType,
     PrimitiveType,
     StructType,
-)
-from puredelta.protocol.values.timestamps import (
-    encode_local,
-    encode_utc,
-    parse_date,
-    parse_timestamp,
 )
 
 _BITS: Mapping[str, int] = {"byte": 8, "short": 16, "integer": 32, "long": 64}

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from puredelta.protocol.values.timestamps import (
+from puredelta.protocol.schema.timestamps import (
     encode_local,
     encode_utc,
     parse_date,

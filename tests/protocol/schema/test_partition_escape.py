@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from puredelta.protocol.values.partition_values import (
+from puredelta.protocol.schema.partition_values import (
     HIVE_NULL,
     escape_partition_text,
     partition_directory,

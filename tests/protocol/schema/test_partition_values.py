@@ -15,6 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from puredelta.errors import CorruptTableError, ErrorCode, InvalidRequestError
+from puredelta.protocol.schema.partition_values import (
+    encode_partition_value,
+    is_partition_type,
+    parse_partition_value,
+    partition_identity,
+)
 from puredelta.protocol.schema.types import (
     BINARY,
     BOOLEAN,
@@ -33,12 +39,6 @@ from puredelta.protocol.schema.types import (
     DataType,
     DecimalType,
     StructType,
-)
-from puredelta.protocol.values.partition_values import (
-    encode_partition_value,
-    is_partition_type,
-    parse_partition_value,
-    partition_identity,
 )
 
 UTC = timezone.utc

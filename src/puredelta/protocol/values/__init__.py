@@ -1,1 +1,0 @@
-"""Partition values and timestamps as text, and predicates over columns."""
