@@ -103,7 +103,7 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
             "statements/parse/create.py",
             "statements/parse/maintenance.py",
             "statements/parse/row_changes.py",
-            "statements/text/statements.py",
+            "statements/parse/statements.py",
         }
     ),
     "one step of a conversion, or one source of its files": frozenset(

@@ -2204,8 +2204,6 @@ class Message(Enum):
         "The constraint {constraint} cannot be NOT ENFORCED: every writer checks CHECK "
         "constraints.",
     )
-
-    # statements/text
     UNSUPPORTED_DATA_TYPES_PARAMETER = (
         ErrorCode.UNSUPPORTED_DATA_TYPES,
         "A parameter of type {data_type} cannot be used in this statement: {value!r}.",

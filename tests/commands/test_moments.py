@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 import puredelta
 from puredelta.commands.read_table import parse_version
 from puredelta.errors import DeltaError, ErrorCode
-from puredelta.statements.text.table_name import TimeTravel, split_time_travel
+from puredelta.statements.parse.table_name import TimeTravel, split_time_travel
 
 
 @pytest.mark.parametrize("text", ["0", "1", "+1", "-1", "007"])

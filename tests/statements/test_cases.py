@@ -13,7 +13,7 @@ from puredelta.commands.dml.spec import MergeSpec
 from puredelta.spark.resolve.sql_text import require_parsable
 from puredelta.statements.parse.parse import parse
 from puredelta.statements.parse.statement import MergeStatement, SourceQuery, SourceTable, Target
-from puredelta.statements.text.table_name import TableName
+from puredelta.statements.parse.table_name import TableName
 from puredelta.tables import DeltaMergeBuilder
 from tests.data_dir import find_data
 from tests.statements.statements import merge_text

@@ -9,7 +9,7 @@ import pytest
 from puredelta.protocol.schema.sql_lexer import replaced, tokenize
 from puredelta.statements.names import catalog_query
 from puredelta.statements.names.views import References
-from puredelta.statements.text.relation_text import table_expression_names
+from puredelta.statements.parse.relation_text import table_expression_names
 
 TABLES = {("t",), ("db", "t"), ("odd name",)}
 

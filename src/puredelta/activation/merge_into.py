@@ -35,7 +35,7 @@ from puredelta.spark.jvm.catalog import SESSION_CATALOG
 from puredelta.spark.resolve.table_attributes import qualified, table_identity
 from puredelta.spark.session.pyspark_errors import methods_like_pyspark
 from puredelta.statements.names.names import find_location, require_table
-from puredelta.statements.text.table_name import TableName
+from puredelta.statements.parse.table_name import TableName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from puredelta.spark.jvm.file_index import any_asked
 from puredelta.spark.session.pyspark_errors import like_pyspark
 from puredelta.statements.names.names import find_name
-from puredelta.statements.text.table_name import TableName
+from puredelta.statements.parse.table_name import TableName
 
 Method: TypeAlias = Callable[..., Any]
 Make: TypeAlias = Callable[[Method], Method]

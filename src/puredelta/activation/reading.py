@@ -38,7 +38,7 @@ from puredelta.spark.session.delta_conf import REFUSED_BY_PATHS_WITH_VERSIONS, R
 from puredelta.spark.session.session import settings_of
 from puredelta.spark.session.storage import file_system_options, open_log
 from puredelta.spark.session.types import struct_as_nullable, without_table_metadata
-from puredelta.statements.text.table_name import TimeTravel, split_time_travel
+from puredelta.statements.parse.table_name import TimeTravel, split_time_travel
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 _CHANGES = ("readChangeFeed", "readChangeData")

@@ -31,7 +31,7 @@ from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.storage import open_log
 from puredelta.statements.execute.tables import require_one_location
 from puredelta.statements.names.names import find_location, require_table
-from puredelta.statements.text.table_name import TableName
+from puredelta.statements.parse.table_name import TableName
 
 # The property with which Spark gives the location of a table.
 _LOCATION = "location"

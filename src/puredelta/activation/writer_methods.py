@@ -24,7 +24,7 @@ from puredelta.spark.catalog.unity_entries import creation_name, is_name_taken
 from puredelta.spark.session.names import is_delta
 from puredelta.spark.session.session import is_connect
 from puredelta.statements.names.names import existing_location, find_location, find_name
-from puredelta.statements.text.table_name import TableName
+from puredelta.statements.parse.table_name import TableName
 
 TableWrite: TypeAlias = Callable[..., bool]
 """Runs the last call of ``df.writeTo(name)``; False where the table is no Delta table."""

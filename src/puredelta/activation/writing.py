@@ -40,7 +40,7 @@ from puredelta.spark.session.storage import file_system_options, open_log
 from puredelta.spark.session.types import to_spark
 from puredelta.spark.values.inserted_rows import stored_by_name
 from puredelta.statements.names.names import existing_location, find_location
-from puredelta.statements.text.table_name import TableName
+from puredelta.statements.parse.table_name import TableName
 
 logger = logging.getLogger(__name__)
 

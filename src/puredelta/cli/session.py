@@ -22,7 +22,7 @@ from puredelta.spark.session.delta_conf import PROGRESS
 from puredelta.spark.session.names import quote, quote_name
 from puredelta.spark.session.session import is_connect
 from puredelta.statements.names.names import find_location, require_table
-from puredelta.statements.text.table_name import parse_table_name
+from puredelta.statements.parse.table_name import parse_table_name
 from puredelta.store.registry import has_scheme
 
 _QUIET = {

@@ -20,7 +20,7 @@ from puredelta.spark.session.session import SessionInfo
 from puredelta.spark.session.storage import open_log
 from puredelta.spark.session.types import struct_as_nullable, to_spark, without_table_metadata
 from puredelta.statements.names.names import find_location
-from puredelta.statements.text.table_name import parse_table_name
+from puredelta.statements.parse.table_name import parse_table_name
 from puredelta.tables.delta_table import DeltaTable
 from puredelta.tables.open_table import OpenTable
 

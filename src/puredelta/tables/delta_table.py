@@ -46,7 +46,7 @@ from puredelta.statements.names.names import (
     is_known,
     require_table,
 )
-from puredelta.statements.text.table_name import parse_table_name
+from puredelta.statements.parse.table_name import parse_table_name
 from puredelta.tables.builders import (
     ColumnMapping,
     DeltaMergeBuilder,

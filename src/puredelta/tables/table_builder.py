@@ -27,7 +27,7 @@ from puredelta.spark.session.pyspark_errors import methods_like_pyspark
 from puredelta.spark.session.storage import open_log
 from puredelta.spark.session.types import without_table_metadata
 from puredelta.statements.names.names import find_catalog_name, require_table
-from puredelta.statements.text.table_name import TableName
+from puredelta.statements.parse.table_name import TableName
 
 Table = TypeVar("Table")
 

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from puredelta.protocol.schema.sql_lexer import tokenize
 from puredelta.statements.names.parameters import literal, with_literals
-from puredelta.statements.text.literals import python_literal, string_literal
+from puredelta.statements.parse.literals import python_literal, string_literal
 
 VALUES: list[Any] = [
     None,

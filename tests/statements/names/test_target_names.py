@@ -6,7 +6,7 @@ import pytest
 
 from puredelta.errors import ErrorCode, TableNotFoundError
 from puredelta.statements.names.names import not_found, require_target
-from puredelta.statements.text.table_name import parse_table_name
+from puredelta.statements.parse.table_name import parse_table_name
 
 
 def test_parquet_files_are_named_and_not_the_source() -> None:

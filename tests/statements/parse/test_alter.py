@@ -6,6 +6,7 @@ import pytest
 
 from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.protocol.schema.schema_edit import After, End
+from puredelta.statements.parse.column_text import ColumnDefinition
 from puredelta.statements.parse.parse import parse
 from puredelta.statements.parse.statement import (
     AddCheck,
@@ -25,8 +26,7 @@ from puredelta.statements.parse.statement import (
     SyncIdentity,
     UnsetProperties,
 )
-from puredelta.statements.text.column_text import ColumnDefinition
-from puredelta.statements.text.table_name import ComputedName, TableName
+from puredelta.statements.parse.table_name import ComputedName, TableName
 from tests.statements.parse.reading import rejected
 
 TABLE = TableName(("delta", "/t"))

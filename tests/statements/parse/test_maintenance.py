@@ -16,7 +16,7 @@ from puredelta.statements.parse.statement import (
     Statement,
     VacuumStatement,
 )
-from puredelta.statements.text.table_name import ComputedName, QuotedPath, TableName, TimeTravel
+from puredelta.statements.parse.table_name import ComputedName, QuotedPath, TableName, TimeTravel
 from tests.statements.parse.reading import rejected
 
 A, T = TableName(("delta", "/a")), TableName(("t",))

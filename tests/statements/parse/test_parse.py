@@ -57,7 +57,7 @@ from puredelta.statements.parse.statement import (
     ViewLifetime,
     ViewStatement,
 )
-from puredelta.statements.text.table_name import ComputedName, TableName, TimeTravel
+from puredelta.statements.parse.table_name import ComputedName, TableName, TimeTravel
 from tests.statements.parse.reading import rejected
 
 T, S = TableName(("t",)), TableName(("s",))

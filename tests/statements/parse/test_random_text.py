@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from puredelta.protocol.schema.sql_lexer import keywords
+from puredelta.statements.parse.cursor import SqlSyntaxError
+from puredelta.statements.parse.expression_text import with_defaults
 from puredelta.statements.parse.parse import parse
 from puredelta.statements.parse.statement import Rejected
-from puredelta.statements.text.cursor import SqlSyntaxError
-from puredelta.statements.text.expression_text import with_defaults
 
 WORDS = st.sampled_from(
     sorted(

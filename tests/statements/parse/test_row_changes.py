@@ -29,7 +29,7 @@ from puredelta.statements.parse.statement import (
     Target,
     UpdateStatement,
 )
-from puredelta.statements.text.table_name import ComputedName, TableName
+from puredelta.statements.parse.table_name import ComputedName, TableName
 from tests.statements.parse.reading import rejected
 from tests.statements.statements import SPECS, merge_text, merge_words
 

@@ -14,7 +14,7 @@ from puredelta.statements.parse.statement import (
     ShowProperties,
     Statement,
 )
-from puredelta.statements.text.table_name import QuotedPath, TableName
+from puredelta.statements.parse.table_name import QuotedPath, TableName
 from tests.statements.parse.reading import rejected
 
 T = TableName(("t",))

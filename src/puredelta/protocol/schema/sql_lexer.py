@@ -147,7 +147,7 @@ def keywords(text: str) -> frozenset[str]:
 class TokenCursor:
     """A position among the tokens of one text, which are read only as far as needed.
 
-    Nothing raises here: `puredelta.statements.text.cursor` adds the syntax errors.
+    Nothing raises here: `puredelta.statements.parse.cursor` adds the syntax errors.
     """
 
     def __init__(self, text: str) -> None:

@@ -58,6 +58,7 @@ from puredelta.statements.names.names import (
     require_table,
     resolve_name,
 )
+from puredelta.statements.parse.column_text import ColumnDefinition
 from puredelta.statements.parse.statement import (
     AddCheck,
     AddColumns,
@@ -84,8 +85,7 @@ from puredelta.statements.parse.statement import (
     TableChange,
     UnsetProperties,
 )
-from puredelta.statements.text.column_text import ColumnDefinition
-from puredelta.statements.text.table_name import QuotedPath, TableName
+from puredelta.statements.parse.table_name import QuotedPath, TableName
 
 
 def alter(spark: SparkSession, statement: AlterStatement, *, text: str) -> DataFrame | None:

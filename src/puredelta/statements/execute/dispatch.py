@@ -58,6 +58,7 @@ from puredelta.statements.names.query_tables import (
 )
 from puredelta.statements.names.stored_views import names_stored_view, with_stored_views
 from puredelta.statements.names.views import TemplateFields, TemporaryViews
+from puredelta.statements.parse.cursor import Cursor
 from puredelta.statements.parse.parse import parse
 from puredelta.statements.parse.statement import (
     AlterStatement,
@@ -93,8 +94,7 @@ from puredelta.statements.parse.statement import (
     ViewStatement,
     read_immediate,
 )
-from puredelta.statements.text.cursor import Cursor
-from puredelta.statements.text.table_name import TableName
+from puredelta.statements.parse.table_name import TableName
 
 
 @like_pyspark

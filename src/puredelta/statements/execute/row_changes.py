@@ -27,7 +27,7 @@ from puredelta.statements.parse.statement import (
     Target,
     UpdateStatement,
 )
-from puredelta.statements.text.table_name import TableName
+from puredelta.statements.parse.table_name import TableName
 
 
 def change_rows(

@@ -61,9 +61,9 @@ from puredelta.statements.names.names import (
 )
 from puredelta.statements.names.query_tables import with_views
 from puredelta.statements.names.views import TemporaryViews
+from puredelta.statements.parse.expression_text import has_default, with_defaults
 from puredelta.statements.parse.statement import CloneStatement, LikeStatement, SparkParsedStatement
-from puredelta.statements.text.expression_text import has_default, with_defaults
-from puredelta.statements.text.table_name import (
+from puredelta.statements.parse.table_name import (
     ComputedName,
     TableName,
     TableReference,

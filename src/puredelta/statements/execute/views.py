@@ -25,14 +25,14 @@ from puredelta.spark.session.session import is_connect
 from puredelta.statements.names.query_tables import with_views
 from puredelta.statements.names.stored_views import with_stored_views
 from puredelta.statements.names.views import Again, TemporaryViews
+from puredelta.statements.parse.cursor import Cursor
 from puredelta.statements.parse.statement import (
     MergeStatement,
     RowStatement,
     ViewLifetime,
     ViewStatement,
 )
-from puredelta.statements.text.cursor import Cursor
-from puredelta.statements.text.table_name import TableName
+from puredelta.statements.parse.table_name import TableName
 
 
 def create_view(spark: SparkSession, statement: ViewStatement, *, text: str) -> DataFrame | None:

@@ -32,13 +32,13 @@ from puredelta.spark.scan.row_tracking_scan import readable_rows
 from puredelta.spark.session.names import quote_name
 from puredelta.statements.names.parameters import with_values
 from puredelta.statements.names.views import References
-from puredelta.statements.text.cursor import Cursor
-from puredelta.statements.text.relation_text import (
+from puredelta.statements.parse.cursor import Cursor
+from puredelta.statements.parse.relation_text import (
     find_alias_place,
     read_relations,
     table_expression_names,
 )
-from puredelta.statements.text.table_name import TableName, sees_time_travel
+from puredelta.statements.parse.table_name import TableName, sees_time_travel
 
 _PARTS_MAX = 3
 _VIEWS_MAX = 30

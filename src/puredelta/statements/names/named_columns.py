@@ -43,7 +43,7 @@ from puredelta.spark.session.storage import open_log
 from puredelta.statements.names.query_tables import with_views
 from puredelta.statements.names.stored_views import with_stored_views
 from puredelta.statements.names.views import TemplateFields
-from puredelta.statements.text.cursor import Cursor
+from puredelta.statements.parse.cursor import Cursor
 
 _SHOWS_ALL = keywords("TABLE PIVOT UNPIVOT NATURAL IDENTIFIER")
 """Keywords after which a query shows or computes names of columns that are not in its text."""

@@ -22,8 +22,8 @@ from puredelta.spark.session.catalogs import (
 from puredelta.spark.session.names import FORMAT, quote_name
 from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.storage import open_log
-from puredelta.statements.text.cursor import SqlSyntaxError
-from puredelta.statements.text.table_name import (
+from puredelta.statements.parse.cursor import SqlSyntaxError
+from puredelta.statements.parse.table_name import (
     ComputedName,
     QuotedPath,
     TableArgument,

@@ -24,9 +24,9 @@ from puredelta.protocol.schema.sql_lexer import Token, TokenKind, keywords, repl
 from puredelta.spark.session.names import quote_name
 from puredelta.statements.names.names import find_location, resolve_name
 from puredelta.statements.names.views import RowNames
-from puredelta.statements.text.cursor import Cursor, SqlSyntaxError
-from puredelta.statements.text.literals import python_literal, string_literal, typed_literal
-from puredelta.statements.text.table_name import ComputedName, TableName
+from puredelta.statements.parse.cursor import Cursor, SqlSyntaxError
+from puredelta.statements.parse.literals import python_literal, string_literal, typed_literal
+from puredelta.statements.parse.table_name import ComputedName, TableName
 
 Arguments: TypeAlias = Mapping[str, Any] | Sequence[Any]
 """The ``args`` of ``spark.sql``: values by name or by position."""

@@ -65,10 +65,10 @@ from puredelta.statements.names.names import (
     require_table,
 )
 from puredelta.statements.names.views import RowNames, TemporaryViews
-from puredelta.statements.text.cursor import Cursor
-from puredelta.statements.text.expression_text import read_expression
-from puredelta.statements.text.relation_text import RelationText, find_alias_place, read_relations
-from puredelta.statements.text.table_name import (
+from puredelta.statements.parse.cursor import Cursor
+from puredelta.statements.parse.expression_text import read_expression
+from puredelta.statements.parse.relation_text import RelationText, find_alias_place, read_relations
+from puredelta.statements.parse.table_name import (
     TableName,
     TimeTravel,
     accept_time_travel_of_query,

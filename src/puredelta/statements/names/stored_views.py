@@ -28,8 +28,8 @@ from puredelta.spark.session.names import quote_name
 from puredelta.spark.session.session import is_connect
 from puredelta.statements.names.query_tables import may_need_names, with_views
 from puredelta.statements.names.views import Again, RowNames, TemporaryViews
-from puredelta.statements.text.cursor import Cursor
-from puredelta.statements.text.relation_text import find_alias_place
+from puredelta.statements.parse.cursor import Cursor
+from puredelta.statements.parse.relation_text import find_alias_place
 
 
 def need_names(views: Sequence[ViewEntry]) -> bool:

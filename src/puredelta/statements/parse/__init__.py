@@ -1,1 +1,1 @@
-"""Parsers from statement text to statement values."""
+"""Parsers from statement text to statement values: tokens, names, literals, expressions."""

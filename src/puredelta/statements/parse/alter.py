@@ -11,6 +11,17 @@ from typing import NoReturn, TypeAlias
 
 from puredelta.errors import Message, UnsupportedError
 from puredelta.protocol.schema.sql_lexer import is_identifier
+from puredelta.statements.parse.column_text import (
+    read_column,
+    read_columns,
+    read_position,
+    read_properties,
+    read_property_keys,
+    read_type,
+)
+from puredelta.statements.parse.cursor import Cursor
+from puredelta.statements.parse.expression_text import read_expression
+from puredelta.statements.parse.literals import accept_text, read_text
 from puredelta.statements.parse.statement import (
     AddCheck,
     AddColumns,
@@ -33,18 +44,7 @@ from puredelta.statements.parse.statement import (
     ViewStatement,
     read_or_reject,
 )
-from puredelta.statements.text.column_text import (
-    read_column,
-    read_columns,
-    read_position,
-    read_properties,
-    read_property_keys,
-    read_type,
-)
-from puredelta.statements.text.cursor import Cursor
-from puredelta.statements.text.expression_text import read_expression
-from puredelta.statements.text.literals import accept_text, read_text
-from puredelta.statements.text.table_name import read_table
+from puredelta.statements.parse.table_name import read_table
 
 _Reader: TypeAlias = Callable[[Cursor], Change]
 

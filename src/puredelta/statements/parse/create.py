@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from puredelta.statements.parse.column_text import read_properties
+from puredelta.statements.parse.cursor import Cursor
+from puredelta.statements.parse.literals import read_text
 from puredelta.statements.parse.statement import (
     CloneStatement,
     LikeStatement,
@@ -14,10 +17,7 @@ from puredelta.statements.parse.statement import (
     ViewStatement,
     read_or_reject,
 )
-from puredelta.statements.text.column_text import read_properties
-from puredelta.statements.text.cursor import Cursor
-from puredelta.statements.text.literals import read_text
-from puredelta.statements.text.table_name import TableReference, accept_time_travel, read_table
+from puredelta.statements.parse.table_name import TableReference, accept_time_travel, read_table
 
 
 def read_create(

@@ -7,6 +7,10 @@ from dataclasses import replace
 from puredelta.commands.optimize import OptimizeSpec
 from puredelta.errors import InvalidRequestError, Message
 from puredelta.protocol.schema.sql_lexer import keywords
+from puredelta.statements.parse.column_text import read_property_keys
+from puredelta.statements.parse.cursor import Cursor
+from puredelta.statements.parse.expression_text import read_expression
+from puredelta.statements.parse.literals import accept_text
 from puredelta.statements.parse.statement import (
     ConvertStatement,
     DescribeDetail,
@@ -30,11 +34,7 @@ from puredelta.statements.parse.statement import (
     VacuumStatement,
     read_or_reject,
 )
-from puredelta.statements.text.column_text import read_property_keys
-from puredelta.statements.text.cursor import Cursor
-from puredelta.statements.text.expression_text import read_expression
-from puredelta.statements.text.literals import accept_text
-from puredelta.statements.text.table_name import (
+from puredelta.statements.parse.table_name import (
     TableName,
     TableReference,
     accept_time_travel,

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from puredelta.statements.parse.alter import read_alter
 from puredelta.statements.parse.create import read_cache, read_create, read_insert
+from puredelta.statements.parse.cursor import Cursor, SqlSyntaxError
 from puredelta.statements.parse.maintenance import (
     read_convert,
     read_describe,
@@ -37,7 +38,6 @@ from puredelta.statements.parse.statement import (
     Statement,
     read_or_reject,
 )
-from puredelta.statements.text.cursor import Cursor, SqlSyntaxError
 
 _Reader: TypeAlias = Callable[[Cursor], Statement | None]
 

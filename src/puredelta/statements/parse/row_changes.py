@@ -23,6 +23,8 @@ from puredelta.commands.dml.spec import (
     Update,
     UpdateSpec,
 )
+from puredelta.statements.parse.cursor import Cursor
+from puredelta.statements.parse.expression_text import read_expression
 from puredelta.statements.parse.statement import (
     DeleteStatement,
     MergeStatement,
@@ -34,9 +36,7 @@ from puredelta.statements.parse.statement import (
     UpdateStatement,
     read_or_reject,
 )
-from puredelta.statements.text.cursor import Cursor
-from puredelta.statements.text.expression_text import read_expression
-from puredelta.statements.text.table_name import TableReference, read_table
+from puredelta.statements.parse.table_name import TableReference, read_table
 
 
 def read_merge(cursor: Cursor) -> MergeStatement | Rejected:

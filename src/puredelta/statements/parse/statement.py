@@ -11,10 +11,10 @@ from puredelta.commands.dml.spec import DeleteSpec, MergeSpec, UpdateSpec
 from puredelta.commands.optimize import OptimizeSpec
 from puredelta.errors import DeltaError, InvalidRequestError, UnsupportedError
 from puredelta.protocol.schema.schema_edit import ColumnPosition, FieldPath
-from puredelta.statements.text.column_text import ColumnDefinition
-from puredelta.statements.text.cursor import Cursor, SqlSyntaxError
-from puredelta.statements.text.expression_text import read_expression
-from puredelta.statements.text.table_name import (
+from puredelta.statements.parse.column_text import ColumnDefinition
+from puredelta.statements.parse.cursor import Cursor, SqlSyntaxError
+from puredelta.statements.parse.expression_text import read_expression
+from puredelta.statements.parse.table_name import (
     TableArgument,
     TableName,
     TableReference,

@@ -10,8 +10,8 @@ from typing import TypeAlias
 
 from puredelta.protocol.schema.sql_lexer import TokenKind
 from puredelta.spark.session.names import display_name
-from puredelta.statements.text.cursor import Cursor
-from puredelta.statements.text.literals import accept_text, read_text
+from puredelta.statements.parse.cursor import Cursor
+from puredelta.statements.parse.literals import accept_text, read_text
 
 # As Hadoop's Path.isAbsolute: the path after an optional scheme and host begins with a slash.
 _ABSOLUTE = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?/")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from puredelta.protocol.schema.sql_lexer import Token, TokenKind, keywords, replaced, tokenize
 from puredelta.protocol.table.stored_expressions import in_brackets
-from puredelta.statements.text.cursor import Cursor
+from puredelta.statements.parse.cursor import Cursor
 
 _CLOSING = {"(": ")", "[": "]"}
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from puredelta.protocol.schema.sql_lexer import tokenize
-from puredelta.statements.text.cursor import Cursor
-from puredelta.statements.text.relation_text import find_alias_place, read_relations
+from puredelta.statements.parse.cursor import Cursor
+from puredelta.statements.parse.relation_text import find_alias_place, read_relations
 
 
 def relations(text: str) -> list[str]:

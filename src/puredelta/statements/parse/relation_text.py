@@ -16,7 +16,7 @@ from puredelta.protocol.schema.sql_lexer import (
     keywords,
     unquoted,
 )
-from puredelta.statements.text.cursor import Cursor
+from puredelta.statements.parse.cursor import Cursor
 
 _BEGIN_QUERIES = keywords("SELECT WITH FROM VALUES TABLE MAP REDUCE")
 _BEFORE_RELATIONS = keywords("JOIN TABLE INTO OVERWRITE USING")

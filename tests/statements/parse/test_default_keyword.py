@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from puredelta.statements.text.cursor import Cursor, SqlSyntaxError
-from puredelta.statements.text.expression_text import has_default, with_defaults
-from puredelta.statements.text.literals import accept_text, read_text
+from puredelta.statements.parse.cursor import Cursor, SqlSyntaxError
+from puredelta.statements.parse.expression_text import has_default, with_defaults
+from puredelta.statements.parse.literals import accept_text, read_text
 
 VALUES = ["'a'", "1 + 1", "NULL"]
 

@@ -18,7 +18,7 @@ from pyspark.sql import types as T
 
 from puredelta.errors import Message, UnsupportedError
 from puredelta.protocol.schema.sql_lexer import Token, TokenKind
-from puredelta.statements.text.cursor import Cursor
+from puredelta.statements.parse.cursor import Cursor
 
 _INT = range(-(2**31), 2**31)
 _LONG = range(-(2**63), 2**63)

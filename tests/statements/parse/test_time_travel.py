@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from puredelta.statements.text.cursor import Cursor, SqlSyntaxError
-from puredelta.statements.text.table_name import (
+from puredelta.statements.parse.cursor import Cursor, SqlSyntaxError
+from puredelta.statements.parse.table_name import (
     TimeTravel,
     accept_time_travel,
     accept_time_travel_of_query,

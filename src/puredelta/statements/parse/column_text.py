@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from puredelta.errors import ErrorCode
 from puredelta.protocol.schema.schema_edit import After, ColumnPosition, End, FieldPath
 from puredelta.protocol.schema.sql_lexer import Token, TokenKind
-from puredelta.statements.text.cursor import Cursor, SqlSyntaxError, TextPosition
-from puredelta.statements.text.expression_text import read_expression
-from puredelta.statements.text.literals import accept_text, read_text
+from puredelta.statements.parse.cursor import Cursor, SqlSyntaxError, TextPosition
+from puredelta.statements.parse.expression_text import read_expression
+from puredelta.statements.parse.literals import accept_text, read_text
 
 _AFTER_TYPE = (("NOT", "NULL"), ("COMMENT",), ("DEFAULT",), ("FIRST",), ("AFTER",), ("GENERATED",))
 _OPENING = frozenset("(<[")

@@ -1,1 +1,0 @@
-"""Statement text: tokens, names, literals and expressions."""
