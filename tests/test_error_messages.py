@@ -25,11 +25,10 @@ CLASSES = frozenset(
 PLAIN_TEXTS = {
     "activation": 5,
     "cli": 1,
-    "commands": 1,
+    "commands": 2,
     "commands/alter": 1,
     "commands/convert": 2,
     "commands/create": 4,
-    "commands/definition": 1,
     "commands/dml": 18,
     "log/commit": 1,
     "log/replay": 2,

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from typing_extensions import TypedDict, Unpack
 
 from puredelta.commands import changes
-from puredelta.commands.definition.new_table import NOTHING_BUT_COLUMNS, NewTableProperties
+from puredelta.commands.new_table import NOTHING_BUT_COLUMNS, NewTableProperties
 from puredelta.commands.read_table import TimestampArgument, read_table
 from puredelta.commands.statement.report import Report
 from puredelta.commands.write import tried_write

@@ -1819,7 +1819,7 @@ class Message(Enum):
         "command with the table property '{feature_prefix}{defaults_feature}' = 'supported'.",
     )
 
-    # commands/definition
+    # commands: definitions of tables
     CONSTRAINT_DEPENDENT_COLUMN_CHANGE = (
         ErrorCode.CONSTRAINT_DEPENDENT_COLUMN_CHANGE,
         "Cannot alter column {column} because this column is referenced by the following "

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from puredelta.commands.definition.new_table import NewTableProperties, plan_new_table
+from puredelta.commands.new_table import NewTableProperties, plan_new_table
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.operations import Definition, define_table, with_rows
 from puredelta.spark.session.session import settings_of

@@ -24,7 +24,7 @@ from puredelta.commands.create.as_select import NewTable
 from puredelta.commands.create.create_table import CreateMode, create_table
 from puredelta.commands.create.definition import TableDefinition
 from puredelta.commands.create.registered import create_registered
-from puredelta.commands.definition.columns import stored_columns
+from puredelta.commands.defined_columns import stored_columns
 from puredelta.commands.read_table import read_stream, read_table, resolve_timestamp
 from puredelta.commands.write.options import SaveMode
 from puredelta.commands.write.write_table import WriteRequest, write_table

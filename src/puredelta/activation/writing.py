@@ -21,7 +21,7 @@ from puredelta.commands.create.as_select import FirstRows, NewTable, create_tabl
 from puredelta.commands.create.create_table import CreateMode, already_exists
 from puredelta.commands.create.definition import TableDefinition
 from puredelta.commands.create.registered import create_registered, define_registered
-from puredelta.commands.definition.columns import stored_columns
+from puredelta.commands.defined_columns import stored_columns
 from puredelta.commands.write.insert import InsertRequest, insert_rows
 from puredelta.commands.write.options import WRITE_OPTIONS, SaveMode, WriteOptions
 from puredelta.commands.write.write_table import WriteRequest, write_table

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from typing_extensions import assert_never
 
 from puredelta.catalogs.catalog import name_of_address
-from puredelta.commands.definition.dependent_rules import require_harmless
+from puredelta.commands.dependent_rules import require_harmless
 from puredelta.commands.file_options import CommitSettings, require_no_arbiter
 from puredelta.errors import ConcurrentWriteException, DeltaError, InvalidRequestError, Message
 from puredelta.log.commit.commit_request import (

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from puredelta.commands.command import Command, PostCommitHook
-from puredelta.commands.definition.dependent_rules import require_harmless_change
+from puredelta.commands.dependent_rules import require_harmless_change
 from puredelta.commands.generate import update_manifests
 from puredelta.errors import CommitUnknownError, DeltaError
 from puredelta.log.commit.commit_request import CommitRequest, Committed

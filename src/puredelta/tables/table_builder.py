@@ -16,7 +16,7 @@ from puredelta.commands.create.as_select import NewTable
 from puredelta.commands.create.create_table import CreateMode, create_table
 from puredelta.commands.create.definition import TableDefinition
 from puredelta.commands.create.registered import define_registered
-from puredelta.commands.definition.columns import column, require_valid_columns, stored_columns
+from puredelta.commands.defined_columns import column, require_valid_columns, stored_columns
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.protocol.features.filled_columns import IdentitySpec
 from puredelta.protocol.schema.types import StructField, StructType

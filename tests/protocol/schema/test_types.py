@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from puredelta.commands.definition.schema_change import require_storable_types
+from puredelta.commands.schema_change import require_storable_types
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.files.value_order import order_type, stored_type
 from puredelta.protocol.features.feature_registry import FEATURES_BY_NAME

@@ -13,8 +13,8 @@ from pyspark.sql import types as T
 
 from puredelta.commands.alter.change import changed_config, commit_change, start_change
 from puredelta.commands.alter.columns import recorded_place
-from puredelta.commands.definition.columns import COMMENT, config_with_marks, stored_columns
-from puredelta.commands.definition.dependent_rules import require_unreferenced
+from puredelta.commands.defined_columns import COMMENT, config_with_marks, stored_columns
+from puredelta.commands.dependent_rules import require_unreferenced
 from puredelta.errors import InvalidRequestError, Message
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog

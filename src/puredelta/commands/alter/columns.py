@@ -16,9 +16,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from puredelta.commands.alter.change import changed_config, commit_change, start_change
-from puredelta.commands.definition.columns import COMMENT, stored_columns
-from puredelta.commands.definition.dependent_rules import require_unreferenced
-from puredelta.commands.definition.schema_change import require_storable_types, with_schema
+from puredelta.commands.defined_columns import COMMENT, stored_columns
+from puredelta.commands.dependent_rules import require_unreferenced
+from puredelta.commands.schema_change import require_storable_types, with_schema
 from puredelta.errors import ErrorCode, InvalidRequestError, Message
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from puredelta.commands.definition.new_table import DEFAULTS_PREFIX
+from puredelta.commands.new_table import DEFAULTS_PREFIX
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.replay import LogState
 from puredelta.log.replay.snapshot import Snapshot

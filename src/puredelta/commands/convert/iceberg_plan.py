@@ -13,7 +13,7 @@ from puredelta.commands.convert.conversion_plan import (
     ConvertSettings,
     require_counted,
 )
-from puredelta.commands.definition.new_table import NewTableProperties, plan_new_table
+from puredelta.commands.new_table import NewTableProperties, plan_new_table
 from puredelta.errors import Message, UnsupportedError
 from puredelta.log.replay.spooled_files import SpooledFiles
 from puredelta.protocol.actions.actions import Add

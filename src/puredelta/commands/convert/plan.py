@@ -56,7 +56,7 @@ from puredelta.commands.convert.schema import (
     with_partition_columns,
 )
 from puredelta.commands.convert.target import ConversionTarget
-from puredelta.commands.definition.new_table import (
+from puredelta.commands.new_table import (
     DEFAULTS_PREFIX,
     NewTableProperties,
     plan_new_table,

@@ -18,7 +18,7 @@ from typing_extensions import assert_never
 
 from puredelta.commands.convert.iceberg_plan import IcebergTable, open_iceberg
 from puredelta.commands.convert.partitions import INFER
-from puredelta.commands.definition.columns import stored_columns
+from puredelta.commands.defined_columns import stored_columns
 from puredelta.errors import (
     DeltaError,
     InvalidRequestError,

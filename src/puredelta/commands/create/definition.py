@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 
 from pyspark.sql import SparkSession
 
-from puredelta.commands.definition.columns import require_valid_columns
-from puredelta.commands.definition.new_table import NewTableProperties, plan_new_table
-from puredelta.commands.definition.schema_change import require_storable_types
+from puredelta.commands.defined_columns import require_valid_columns
+from puredelta.commands.new_table import NewTableProperties, plan_new_table
+from puredelta.commands.schema_change import require_storable_types
 from puredelta.errors import InvalidRequestError, Message
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.actions.actions import DomainMetadata

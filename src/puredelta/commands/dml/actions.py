@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from puredelta.commands.command import Command
-from puredelta.commands.definition.columns import identity_tags
+from puredelta.commands.defined_columns import identity_tags
 from puredelta.commands.dml.decide import Decision
 from puredelta.commands.dml.metrics import (
     FileCounts,

@@ -33,7 +33,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from puredelta.commands.definition.columns import config_with_marks
+from puredelta.commands.defined_columns import config_with_marks
 from puredelta.commands.dml.decide import Decision, FiredUpdate, RowPlan
 from puredelta.commands.dml.positions import RowPositions, united
 from puredelta.commands.dml.resolve.resolved_statement import (

@@ -15,8 +15,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from puredelta.commands.definition.columns import config_with_marks
-from puredelta.commands.definition.schema_change import with_canonical_names
+from puredelta.commands.defined_columns import config_with_marks
+from puredelta.commands.schema_change import with_canonical_names
 from puredelta.errors import InvalidRequestError, Message
 from puredelta.protocol.features.filled_columns import Identity
 from puredelta.protocol.schema.expression_names import referenced_paths

@@ -8,7 +8,6 @@ from enum import Enum
 
 from pyspark.sql import SparkSession
 
-from puredelta.commands.definition.schema_change import SchemaChange
 from puredelta.commands.file_options import (
     CODEC,
     FILE_ROWS,
@@ -16,6 +15,7 @@ from puredelta.commands.file_options import (
     parse_rows,
     set_transaction_of,
 )
+from puredelta.commands.schema_change import SchemaChange
 from puredelta.errors import InvalidRequestError, Message
 from puredelta.spark.session.delta_conf import (
     AUTO_MERGE,

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 
 from puredelta.commands.command import Command
 from puredelta.commands.compaction import AUTO_COMPACTION
-from puredelta.commands.definition.columns import identity_tags
+from puredelta.commands.defined_columns import identity_tags
 from puredelta.commands.dml.execute import replace_rows
 from puredelta.commands.dml.replaced_rows import (
     only_where,

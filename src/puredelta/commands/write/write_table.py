@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import DataFrame
 
 from puredelta.commands.command import Command, command_on
-from puredelta.commands.definition.new_table import (
+from puredelta.commands.new_table import (
     NOTHING_BUT_COLUMNS,
     NewTableProperties,
     plan_new_table,
 )
-from puredelta.commands.definition.schema_change import (
+from puredelta.commands.schema_change import (
     SchemaChange,
     config_for_rows,
     require_storable_types,

@@ -23,7 +23,7 @@ from puredelta.commands.alter.columns import (
 from puredelta.commands.alter.constraints import add_check_constraint, drop_check_constraint
 from puredelta.commands.alter.drop_feature import drop_feature_support
 from puredelta.commands.alter.properties import set_table_properties, unset_table_properties
-from puredelta.commands.definition.columns import COMMENT
+from puredelta.commands.defined_columns import COMMENT
 from puredelta.commands.described import (
     DescribedTable,
     column_rows,

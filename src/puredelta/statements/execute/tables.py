@@ -26,8 +26,8 @@ from puredelta.commands.create.clone import (
 from puredelta.commands.create.create_table import CreateMode, create_table
 from puredelta.commands.create.definition import TableDefinition
 from puredelta.commands.create.registered import define_registered
-from puredelta.commands.definition.columns import column, stored_columns
-from puredelta.commands.definition.dependent_rules import require_harmless
+from puredelta.commands.defined_columns import column, stored_columns
+from puredelta.commands.dependent_rules import require_harmless
 from puredelta.commands.read_table import snapshot_of
 from puredelta.commands.write.insert import InsertRequest, plan_insert, value_columns
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError, UnsupportedError

@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from puredelta.commands.definition.dependent_rules import require_same_types
-from puredelta.commands.definition.schema_change import require_storable_types, with_schema
+from puredelta.commands.dependent_rules import require_same_types
 from puredelta.commands.dml.settings import MergeSettings
+from puredelta.commands.schema_change import require_storable_types, with_schema
 from puredelta.errors import InvalidRequestError, Message
 from puredelta.protocol.features.type_widening import AutomaticWidening, with_type_changes
 from puredelta.protocol.schema.schema_json import simple_string

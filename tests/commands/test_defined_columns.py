@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from puredelta.commands.definition.columns import config_with_marks, identity_tags
+from puredelta.commands.defined_columns import config_with_marks, identity_tags
 from puredelta.errors import ConflictError, ErrorCode
 from puredelta.protocol.actions.operations import WriteMode, write
 from puredelta.protocol.schema.types import LONG, StructField

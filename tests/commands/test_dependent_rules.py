@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from puredelta.commands.definition.dependent_rules import require_same_types
+from puredelta.commands.dependent_rules import require_same_types
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.protocol.actions.actions import Metadata, Protocol
 from puredelta.protocol.schema.expression_names import referenced_paths

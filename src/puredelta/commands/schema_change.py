@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from puredelta.commands.definition.dependent_rules import require_same_types
+from puredelta.commands.dependent_rules import require_same_types
 from puredelta.errors import InvalidRequestError, Message, UnsupportedError
 from puredelta.protocol.features.column_mapping import MAX_COLUMN_ID, assign_columns
 from puredelta.protocol.features.properties import ColumnMappingMode

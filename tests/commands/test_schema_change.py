@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from puredelta.commands.definition.new_table import NewTableProperties, plan_new_table
-from puredelta.commands.definition.schema_change import require_storable_types, with_schema
+from puredelta.commands.new_table import NewTableProperties, plan_new_table
+from puredelta.commands.schema_change import require_storable_types, with_schema
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.protocol.schema.types import (
     BINARY,

@@ -1,1 +1,0 @@
-"""Definitions of tables: the columns, properties and protocol that commands give them."""
