@@ -29,7 +29,7 @@ from puredelta.commands.dml.prune import HeldSource
 from puredelta.commands.dml.source_texts import SourceTexts
 from puredelta.protocol.schema.types import LONG, STRING, DataType, DecimalType
 from puredelta.spark.scan.data_file import DataFile
-from puredelta.spark.source.staging import text_bytes, texts_of_files
+from puredelta.spark.write.staging import text_bytes, texts_of_files
 from puredelta.worker.data_files.rewrite_file import RewriteTask, rewrite_together
 from puredelta.worker.lookup.conditions import ResidualConditions
 from puredelta.worker.lookup.key_lookup import look_up_keys

@@ -179,7 +179,7 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
             "spark/scan/late_scan.py",
             "spark/scan/log_answers.py",
             "spark/scan/native_scan.py",
-            "spark/source/own_reads.py",
+            "spark/scan/own_reads.py",
             "spark/catalog/known_names.py",
             "statements/names/catalog_query.py",
         }

@@ -943,7 +943,7 @@ class Message(Enum):
         "location, such as {default_shown}/{path}.",
     )
 
-    # spark/source
+    # sources of statements
     MERGE_SOURCE_CHANGED = (
         ErrorCode.MERGE_SOURCE_CHANGED,
         "Cannot perform Merge because the source dataset is not deterministic: its file "

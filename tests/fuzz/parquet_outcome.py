@@ -19,6 +19,7 @@ from pyspark.sql import types as T
 from puredelta.commands.convert.conversion_plan import ParquetTypes
 from puredelta.commands.convert.plan import found_schemas, read_files
 from puredelta.commands.convert.schema import FileSchemas
+from puredelta.commands.dml.staged_source import _FooterReader
 from puredelta.errors import CorruptTableError, DeltaError, ErrorCode
 from puredelta.log.changes.file_rows import ReadableFile, read_batches
 from puredelta.log.files.file_stats import TableStatistics
@@ -26,7 +27,6 @@ from puredelta.log.files.parquet_footer import map_footers
 from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.schema.types import DOUBLE, INTEGER, LONG, STRING, StructType
 from puredelta.spark.session.row_bitmap import RowBitmap
-from puredelta.spark.source.in_place import _FooterReader
 from puredelta.store.base import FileEnd
 from puredelta.store.registry import open_store
 from puredelta.worker.data_files.copy_rows import CopyOrder, RowGroups, copy_source_rows

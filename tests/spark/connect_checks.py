@@ -38,7 +38,7 @@ from puredelta.spark.session.types import to_spark
 from tests.activation.connect_check import activated, activated_sql
 from tests.spark.connect_maintenance import maintenance, progress
 from tests.spark.files import write_file
-from tests.spark.source.connect_own_reads import own_reads
+from tests.spark.scan.connect_own_reads import own_reads
 from tests.spark.tables import TableFiles
 from tests.statements.connect_columns import query_columns
 from tests.statements.connect_statements import statements

@@ -32,10 +32,10 @@ from puredelta.log.replay.table_log import TableLog
 from puredelta.log.skipping.pruning import prune_files
 from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.schema.predicates import Predicate
+from puredelta.spark.scan.own_reads import Stale, bind_rows
 from puredelta.spark.session.catalogs import find_loaded
 from puredelta.spark.session.delta_conf import REFUSED_BY_WRITES
 from puredelta.spark.session.session import SessionInfo
-from puredelta.spark.source.own_reads import Stale, bind_rows
 from puredelta.version import __version__
 
 _WRITES_ROWS = {Capability.APPEND, Capability.OVERWRITE, Capability.MERGE}

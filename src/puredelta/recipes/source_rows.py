@@ -23,9 +23,9 @@ from puredelta.protocol.schema.predicates import Predicate
 from puredelta.recipes.arguments import holds_null, is_true, names_of, refused, same_as_next
 from puredelta.recipes.target import resolved
 from puredelta.spark.offload.arrow_predicate import Translation
+from puredelta.spark.scan.plain_scan import plain_scan
 from puredelta.spark.session.names import quote
 from puredelta.spark.session.session import NotApplicable
-from puredelta.spark.source.plain_scan import plain_scan
 from puredelta.spark.values.row_errors import row_error, row_error_text
 from puredelta.store.registry import open_file
 from puredelta.worker.lookup.conditions import Call, Pairs, TargetColumns

@@ -18,7 +18,7 @@ from puredelta.commands.dml.staged_source import ColumnNames, SourceProfile
 from puredelta.protocol.schema.predicates import TRUE
 from puredelta.protocol.schema.types import LONG, StructField, StructType
 from puredelta.spark.scan.data_file import DataFile
-from puredelta.spark.source.staging import StagedRows
+from puredelta.spark.write.staging import StagedRows
 from puredelta.spark.write.writer_settings import WriterSettings
 from tests.commands.dml.statements import (
     by_source,

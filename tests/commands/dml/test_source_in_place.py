@@ -16,9 +16,9 @@ from pyspark.sql import functions as F
 from puredelta.commands.dml.actions import Outcome
 from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.scan.plain_scan import PlainScan, plain_scan
 from puredelta.spark.scan.table_rows import table_rows as shown_rows
 from puredelta.spark.session.session import NotApplicable
-from puredelta.spark.source.plain_scan import PlainScan, plain_scan
 from tests.commands.dml.tables import (
     data_files,
     delete_by_source,

@@ -11,7 +11,7 @@ import pytest
 
 from puredelta.commands.dml.source_texts import SourceTexts
 from puredelta.spark.scan.data_file import DataFile
-from puredelta.spark.source.staging import text_bytes, texts_of_files
+from puredelta.spark.write.staging import text_bytes, texts_of_files
 
 MANY = 1 << 40
 

@@ -19,7 +19,7 @@ from puredelta.protocol.schema.predicates import Ref, Side
 from puredelta.protocol.schema.types import LONG, STRING, DataType
 from puredelta.protocol.table.stats import LeafStatistics
 from puredelta.spark.scan.data_file import DataFile
-from puredelta.spark.source.staging import StagedRows
+from puredelta.spark.write.staging import StagedRows
 from tests.commands.dml.statements import context_of, statement
 
 LEAF = LeafStatistics(minimum=1, maximum=9, null_count=0)

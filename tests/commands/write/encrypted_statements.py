@@ -16,7 +16,7 @@ import pyspark
 from pyspark.sql import SparkSession
 
 import puredelta
-from puredelta.spark.source.staging import StagedRows
+from puredelta.spark.write.staging import StagedRows
 from puredelta.store.base import Store
 from tests.commands.convert.with_keys import _CLIENT
 

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import puredelta
-from puredelta.spark.source.plain_scan import PlainScan, plain_scan
+from puredelta.spark.scan.plain_scan import PlainScan, plain_scan
 from puredelta.spark.write.parquet_job import temporary_settings
 from puredelta.tables import DeltaTable
 from tests.spark.files import executed_plan

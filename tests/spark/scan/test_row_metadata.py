@@ -12,9 +12,9 @@ from pyspark.sql import functions as F
 import puredelta
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.jvm.frames import analyzed_plan
+from puredelta.spark.scan.plain_scan import PlainScan, plain_scan
 from puredelta.spark.scan.table_rows import find_origin, table_rows
 from puredelta.spark.session.session import NotApplicable
-from puredelta.spark.source.plain_scan import PlainScan, plain_scan
 from puredelta.tables import DeltaTable
 
 IDS = ("id", "_metadata.row_id", "_metadata.row_commit_version")

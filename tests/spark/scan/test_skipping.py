@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 import puredelta
 from puredelta.spark.scan import skippable_files
-from puredelta.spark.source.plain_scan import PlainScan, plain_scan
+from puredelta.spark.scan.plain_scan import PlainScan, plain_scan
 from puredelta.spark.write.parquet_job import temporary_settings
 from puredelta.tables import DeltaTable
 from tests.spark.scan.skipping_cases import (

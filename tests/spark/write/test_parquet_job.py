@@ -17,7 +17,6 @@ from pyspark.sql import functions as F
 from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
 from puredelta.log.maintenance.garbage import STAGING_PREFIX
 from puredelta.protocol.table.stats import LeafStatistics
-from puredelta.spark.source.staging import stage_rows
 from puredelta.spark.values.row_errors import row_error
 from puredelta.spark.write import parquet_job
 from puredelta.spark.write.parquet_job import (
@@ -27,6 +26,7 @@ from puredelta.spark.write.parquet_job import (
     run_parquet_job,
     write_session,
 )
+from puredelta.spark.write.staging import stage_rows
 from puredelta.spark.write.writer import write_rows
 from puredelta.store.local import LocalStore
 from tests.spark.write.test_writer import config

@@ -31,6 +31,8 @@ from puredelta.commands.dml.staged_source import (
     ColumnNames,
     SourceProfile,
     StagedSource,
+    plain_type,
+    source_files,
     storable,
 )
 from puredelta.commands.finish import remove_quietly
@@ -42,13 +44,12 @@ from puredelta.protocol.schema.types import INTEGRAL, DecimalType, PrimitiveType
 from puredelta.protocol.table.row_tracking import RowTrackingColumns, tracked_columns
 from puredelta.protocol.table.stats import LeafPath
 from puredelta.spark.scan.data_file import DataFile
+from puredelta.spark.scan.plain_scan import plain_scan
 from puredelta.spark.scan.row_tracking_scan import tracked_scan
 from puredelta.spark.scan.scan import scan
 from puredelta.spark.session.names import PREFIX
 from puredelta.spark.session.session import NotApplicable
-from puredelta.spark.source.in_place import plain_type, source_files
-from puredelta.spark.source.plain_scan import plain_scan
-from puredelta.spark.source.staging import StagedRows, stage_rows
+from puredelta.spark.write.staging import StagedRows, stage_rows
 from puredelta.store.base import Store
 from puredelta.store.registry import open_file
 from puredelta.worker.lookup.key_index import run_starts

@@ -33,8 +33,8 @@ from puredelta.spark.session.types import (
     to_spark,
     without_table_metadata,
 )
-from puredelta.spark.source.staging import StagedRows, stage_rows
 from puredelta.spark.values.inserted_rows import default_value, generated_value, identity_value
+from puredelta.spark.write.staging import StagedRows, stage_rows
 from puredelta.spark.write.writer_settings import WriterSettings
 from puredelta.store.base import Store
 

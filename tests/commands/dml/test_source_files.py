@@ -11,15 +11,15 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import types as T
 
+from puredelta.commands.dml import staged_source as module
+from puredelta.commands.dml.staged_source import SourceFiles, reads_alike, source_files
 from puredelta.errors import DeltaError, ErrorCode
 from puredelta.protocol.schema.types import DATE, LONG
 from puredelta.protocol.table.stats import LeafStatistics
 from puredelta.spark.scan.data_file import DataFile
+from puredelta.spark.scan.plain_scan import PlainScan
 from puredelta.spark.session.session import NotApplicable
 from puredelta.spark.session.types import from_spark_type
-from puredelta.spark.source import in_place as module
-from puredelta.spark.source.in_place import SourceFiles, reads_alike, source_files
-from puredelta.spark.source.plain_scan import PlainScan
 
 ID = T.StructField("id", T.LongType())
 NAME = T.StructField("name", T.StringType())

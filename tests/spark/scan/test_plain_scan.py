@@ -8,13 +8,13 @@ import pytest
 from pyspark.sql import types as T
 
 from puredelta.spark.jvm.expressions import expr_ids
-from puredelta.spark.session.session import NotApplicable
-from puredelta.spark.source.plain_scan import (
+from puredelta.spark.scan.plain_scan import (
     PassedColumn,
     column_places,
     declared_fields,
     listed_files,
 )
+from puredelta.spark.session.session import NotApplicable
 
 Node = dict[str, Any]
 

@@ -40,7 +40,7 @@ _WHOLE_TEXTS = frozenset({"PLAIN", "RLE", "BIT_PACKED", "DELTA_LENGTH_BYTE_ARRAY
 class StagedRows:
     """Rows in hidden files under the table root; `remove` them in any case.
 
-    Or rows in files of the user's, which stay (`puredelta.spark.source.in_place`).
+    Or rows in files of the user, which stay (`puredelta.commands.dml.staged_source`).
     """
 
     directory: str | None

@@ -1,1 +1,0 @@
-"""The source of a statement, staged once or read in place."""
