@@ -206,7 +206,7 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
         {
             "worker/data_files/rewrite_file.py",
             "worker/lookup/key_lookup.py",
-            "worker/scan/scan_rows.py",
+            "worker/scan_rows.py",
         }
     ),
 }

@@ -42,7 +42,7 @@ from puredelta.worker.lookup.lookup_request import (
     LookupRequest,
 )
 from puredelta.worker.read_rows import ranges_of_columns
-from puredelta.worker.scan.scan_rows import FilePart, ScanError, ScanLayout, read_part
+from puredelta.worker.scan_rows import FilePart, ScanError, ScanLayout, read_part
 from puredelta.worker.sound_kinds import sound_parquet
 from puredelta.worker.wire import Limits
 from tests.fuzz.outcome import outcome

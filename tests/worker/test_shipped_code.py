@@ -32,7 +32,7 @@ from puredelta.worker.lookup.lookup_request import (
     KeyColumn,
     LookupRequest,
 )
-from puredelta.worker.scan.scan_rows import read_parts
+from puredelta.worker.scan_rows import read_parts
 from puredelta.worker.wire import LIMITS, LIMITS_CODEC
 from tests.worker.lookup.batches import batch_of
 from tests.worker.unpacking import run_without

@@ -60,9 +60,9 @@ from puredelta.spark.session.names import FILE_ORDINAL
 from puredelta.spark.session.read_settings import ReadSettings
 from puredelta.spark.session.session import settings_of
 from puredelta.spark.session.types import arrow_schema, from_spark, struct_as_nullable
-from puredelta.worker.scan.file_columns import FIELD_ID
-from puredelta.worker.scan.row_groups import Condition
-from puredelta.worker.scan.scan_rows import (
+from puredelta.worker.file_columns import FIELD_ID
+from puredelta.worker.row_groups import Condition
+from puredelta.worker.scan_rows import (
     FILE_PARTS,
     SCAN_LAYOUTS,
     FilePart,

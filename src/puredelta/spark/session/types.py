@@ -35,7 +35,7 @@ from puredelta.protocol.schema.types import (
     StructType,
     is_spatial,
 )
-from puredelta.worker.scan.file_columns import spatial_type
+from puredelta.worker.file_columns import spatial_type
 
 _TABLE_METADATA = (
     "delta.columnMapping.",

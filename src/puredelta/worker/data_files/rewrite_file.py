@@ -45,7 +45,7 @@ from puredelta.worker.read_rows import (
     require_read_alike,
     unfaithful,
 )
-from puredelta.worker.scan.small_files import FooterTemplate, MergedParquet
+from puredelta.worker.small_files import FooterTemplate, MergedParquet
 from puredelta.worker.wire import LIMITS, LIMITS_CODEC, Fields, Limits, codec_of
 
 _CODECS = {"UNCOMPRESSED": "none"} | {

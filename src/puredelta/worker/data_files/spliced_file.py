@@ -20,6 +20,7 @@ from puredelta.worker.data_files.byte_ranges import (
     Span,
     reader_of_spans,
 )
+from puredelta.worker.file_columns import parquet_schema, plain_schema
 from puredelta.worker.footers.footer_parts import (
     Chunk,
     Footer,
@@ -35,7 +36,6 @@ from puredelta.worker.footers.sound_footer import (
     footer_length,
 )
 from puredelta.worker.footers.thrift_compact import UnsupportedLayoutError
-from puredelta.worker.scan.file_columns import parquet_schema, plain_schema
 from puredelta.worker.sound_kinds import require_sound_footer
 
 _BLOOM_HEADER_BYTES = 64

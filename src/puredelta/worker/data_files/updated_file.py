@@ -43,6 +43,7 @@ from puredelta.worker.data_files.write_file import (
     new_encodings,
     refused,
 )
+from puredelta.worker.file_columns import ColumnRules, as_stored
 from puredelta.worker.files import DataPath, NewFile, label
 from puredelta.worker.footers.footer_parts import Chunk, FooterColumn
 from puredelta.worker.footers.thrift_compact import UnsupportedLayoutError
@@ -57,7 +58,6 @@ from puredelta.worker.read_rows import (
     require_read_alike,
     unfaithful,
 )
-from puredelta.worker.scan.file_columns import ColumnRules, as_stored
 from puredelta.worker.wire import LIMITS, Limits
 
 _RULES = ColumnRules(case_sensitive=True)

@@ -33,9 +33,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from puredelta.worker.bounded_batches import entries_of
+from puredelta.worker.file_columns import parquet_schema, plain_schema
 from puredelta.worker.files import DataPath, NewFile, joined
 from puredelta.worker.read_rows import Mask, OnlySparkError
-from puredelta.worker.scan.file_columns import parquet_schema, plain_schema
 from puredelta.worker.wire import LIMITS, Limits, codec_of
 
 OUT_OF_REACH = (FileNotFoundError, PermissionError, NotADirectoryError)

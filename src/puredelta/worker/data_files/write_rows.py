@@ -27,8 +27,8 @@ from puredelta.worker.data_files.write_file import (
     row_groups,
     write_file,
 )
+from puredelta.worker.file_columns import ColumnRules, as_stored, plain_schema
 from puredelta.worker.files import DataPath, joined, make_directory
-from puredelta.worker.scan.file_columns import ColumnRules, as_stored, plain_schema
 from puredelta.worker.wire import LIMITS, Fields, Limits, codec_of
 
 _RULES = ColumnRules(case_sensitive=True)

@@ -33,7 +33,7 @@ from puredelta.worker.read_rows import (
     ranges_of_columns,
     require_read_alike,
 )
-from puredelta.worker.scan.small_files import FooterFile, FooterTemplate, MergedParquet
+from puredelta.worker.small_files import FooterFile, FooterTemplate, MergedParquet
 from puredelta.worker.wire import LIMITS, Limits
 
 _NUMBER_BYTES = 4

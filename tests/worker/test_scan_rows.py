@@ -13,7 +13,7 @@ import pytest
 
 from puredelta.worker.files import DataPath
 from puredelta.worker.read_rows import OnlySparkError
-from puredelta.worker.scan.scan_rows import (
+from puredelta.worker.scan_rows import (
     FILE_PARTS,
     SCAN_LAYOUTS,
     FilePart,
@@ -127,7 +127,7 @@ def test_an_object_that_cannot_be_reached_says_where_its_storage_is_set(
     def opened(_: DataPath, *, describes: bool) -> Any:
         raise OnlySparkError(str(cause)) from cause
 
-    monkeypatch.setattr("puredelta.worker.scan.scan_rows.opened", opened)
+    monkeypatch.setattr("puredelta.worker.scan_rows.opened", opened)
     path = (("s3://bucket", b""), "t/f.parquet", 9)
     part = FilePart(path=path, start=0, stop=9, size=9, constants=(1,))
     with pytest.raises(ScanError, match=r"s3://bucket/t/f\.parquet") as raised:

@@ -9,9 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from puredelta.worker.read_rows import OnlySparkError
-from puredelta.worker.scan import file_columns
-from puredelta.worker.scan.file_columns import (
+from puredelta.worker import file_columns
+from puredelta.worker.file_columns import (
     ColumnRules,
     as_stored,
     is_spatial,
@@ -19,6 +18,7 @@ from puredelta.worker.scan.file_columns import (
     plain_schema,
     spatial_type,
 )
+from puredelta.worker.read_rows import OnlySparkError
 
 RULES = ColumnRules()
 GEOMETRY = spatial_type("geometry", 3857, "EPSG:3857")

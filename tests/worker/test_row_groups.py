@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from puredelta.worker.read_rows import OpenFile
-from puredelta.worker.scan.row_groups import Condition, GroupStatistics
+from puredelta.worker.row_groups import Condition, GroupStatistics
 
 UTC = dt.timezone.utc
 DAY = dt.date(2024, 1, 1)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from puredelta.worker.file_columns import ColumnRules, as_stored
 from puredelta.worker.files import DataPath, label
 from puredelta.worker.range_file import fetched_ahead
 from puredelta.worker.read_rows import (
@@ -26,8 +27,7 @@ from puredelta.worker.read_rows import (
     read_batches,
     require_read_alike,
 )
-from puredelta.worker.scan.file_columns import ColumnRules, as_stored
-from puredelta.worker.scan.row_groups import GroupStatistics
+from puredelta.worker.row_groups import GroupStatistics
 from puredelta.worker.wire import LIMITS, Fields, Limits, codec_of
 
 _LEGACY_DATES = b"org.apache.spark.legacyDateTime"

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from puredelta.worker.scan.small_files import FooterFile, FooterTemplate, MergedParquet
+from puredelta.worker.small_files import FooterFile, FooterTemplate, MergedParquet
 
 TABLE = pa.table(
     {

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from puredelta.worker.file_columns import ColumnRules, as_stored
 from puredelta.worker.read_rows import OnlySparkError
-from puredelta.worker.scan.file_columns import ColumnRules, as_stored
 
 BY_NAME = ColumnRules()
 UTC = dt.timezone.utc
