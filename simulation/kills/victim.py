@@ -17,7 +17,7 @@ from pyspark import cloudpickle
 from pyspark.sql.readwriter import DataFrameWriter
 
 from puredelta.spark.session import data_access
-from puredelta.worker.data_files import write_file
+from puredelta.worker.files import NewFile
 from simulation.kills import slow_worker
 from simulation.sweep.commands import EVERY
 from simulation.sweep.session import sweep_session
@@ -32,10 +32,10 @@ _SLOW = "coalesce(reflect('java.lang.Thread', 'sleep', bigint(500)), 'slept') = 
 def slow_jobs() -> Iterator[None]:
     """Let whoever writes data files wait at each row or file."""
     parquet = _slow(DataFrameWriter.parquet)
-    written = slow_worker.slow(write_file._written)  # noqa: SLF001 - the file boundary
+    sink = slow_worker.slow(NewFile.sink)
     with (
         patch.object(DataFrameWriter, "parquet", parquet),
-        patch.object(write_file, "_written", written),
+        patch.object(NewFile, "sink", sink),
     ):
         data_access.packed_code.cache_clear()
         yield

@@ -6,6 +6,8 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 import puredelta
@@ -37,6 +39,17 @@ def _aged(**properties: str) -> Callable[[SparkSession, Path], None]:
         age(root / "table" / "_delta_log")
 
     return make
+
+
+def _in_row_groups(spark: SparkSession, root: Path) -> None:
+    """Make a table of two files with several row groups and five columns."""
+    (root / "table").mkdir()
+    for number in range(2):
+        ids = range(40 * number, 40 * number + 40)
+        columns = {"id": ids, "v": [f"old{n % 3}" for n in ids], "w": ids, "x": ids, "y": ids}
+        path = root / "table" / f"{number}.parquet"
+        pq.write_table(pa.table(columns), path, row_group_size=10, write_page_index=True)
+    puredelta.sql(spark, f"CONVERT TO DELTA parquet.`{root}/table`")
 
 
 def _with_garbage(spark: SparkSession, root: Path) -> None:
@@ -105,6 +118,12 @@ COMMANDS: Mapping[str, Subject] = {
     "delete": Subject(prepare=small_table(), run=lambda s, r: _on(r, s).delete("id % 2 = 0")),
     "delete, vectors": Subject(
         prepare=small_table(**_VECTORS), run=lambda s, r: _on(r, s).delete("id % 2 = 0")
+    ),
+    "update, in place": Subject(
+        prepare=_in_row_groups, run=lambda s, r: _on(r, s).update("id % 9 = 0", {"v": "'x'"})
+    ),
+    "delete, row groups": Subject(
+        prepare=_in_row_groups, run=lambda s, r: _on(r, s).delete("id IN (3, 4, 45)")
     ),
     "insert": Subject(prepare=small_table(), run=_append),
     "overwrite": Subject(

@@ -1,9 +1,9 @@
 """One fault at one place: the n-th call of a store, or the n-th write of data files.
 
 Calls are counted where the library meets the operating system, Spark and the workers, so nothing of
-it is replaced: `LocalStore`'s methods, the writer of a frame, the function that writes a worker's
-file. A fault that kills lets nothing through that comes later, neither to the disk nor to the
-JVM, as when the driver's process is gone.
+it is replaced: `LocalStore`'s methods, the writer of a frame, the end of a worker's file. A fault
+that kills lets nothing through that comes later, neither to the disk nor to the JVM, as when the
+driver's process is gone.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from puredelta.spark.session import data_access
 from puredelta.spark.session.concurrent_jobs import BACKGROUND
 from puredelta.store.base import StorageError, Store
 from puredelta.store.local import LocalStore
-from puredelta.worker.data_files import write_file
+from puredelta.worker.files import NewFile
 from simulation.sweep import worker_fault
 
 cloudpickle.register_pickle_by_value(worker_fault)  # type: ignore[no-untyped-call]
@@ -59,6 +59,8 @@ class Kind(Enum):
     IO_AFTER = "EIO after it happened"
     DENIED_AFTER = "EACCES after it happened"
     SHORT = "ENOSPC after a part was written"
+    CUT = "a part is lost, without an error"
+    LOST = "all is lost, without an error"
     TASK_FAILED = "a task fails after its first row"
     KILLED_BEFORE = "kill -9 of the driver before"
     KILLED_AFTER = "kill -9 of the driver after"
@@ -74,9 +76,14 @@ class Kind(Enum):
         return self in {Kind.IO_AFTER, Kind.DENIED_AFTER, Kind.KILLED_AFTER}
 
     @property
+    def left(self) -> float | None:
+        """The share of a worker's file that is there afterwards; ``None``: there is none."""
+        return 1.0 if self.happens else 0.5 if self in {Kind.SHORT, Kind.CUT} else None
+
+    @property
     def number(self) -> int:
         """The number of the operating system's error."""
-        return _NUMBERS.get(self, errno.EIO)
+        return 0 if self in _SILENT else _NUMBERS.get(self, errno.EIO)
 
 
 _NUMBERS = {
@@ -86,15 +93,19 @@ _NUMBERS = {
     Kind.DENIED_AFTER: errno.EACCES,
 }
 
+_SILENT = frozenset({Kind.CUT, Kind.LOST})
+
 KINDS = {
-    Place.STORE: tuple(kind for kind in Kind if kind is not Kind.TASK_FAILED),
-    Place.SPARK_WRITE: tuple(Kind),
+    Place.STORE: tuple(kind for kind in Kind if kind not in {Kind.TASK_FAILED, *_SILENT}),
+    Place.SPARK_WRITE: tuple(kind for kind in Kind if kind not in _SILENT),
     Place.WORKER_WRITE: (
         Kind.IO_BEFORE,
         Kind.FULL_BEFORE,
         Kind.DENIED_BEFORE,
         Kind.IO_AFTER,
         Kind.SHORT,
+        Kind.CUT,
+        Kind.LOST,
     ),
 }
 
@@ -142,11 +153,12 @@ def injected(injector: Injector, scratch: Path) -> Iterator[None]:
     ``scratch`` is a new directory, where workers count.
     """
     scratch.mkdir(parents=True)
-    written = worker_fault.failing(
-        write_file._written,  # noqa: SLF001 - the file boundary
+    finish = worker_fault.failing(
+        NewFile.finish,
         str(scratch),
         injector.nth if injector.place is Place.WORKER_WRITE else 0,
-        (injector.kind.number, injector.kind.happens, injector.kind is Kind.SHORT),
+        injector.kind.number,
+        injector.kind.left,
     )
     with contextlib.ExitStack() as patches:
         for name in _CALLS:
@@ -154,7 +166,7 @@ def injected(injector: Injector, scratch: Path) -> Iterator[None]:
             patches.enter_context(patch.object(LocalStore, name, store_call))
         parquet = _parquet(injector, DataFrameWriter.parquet)
         patches.enter_context(patch.object(DataFrameWriter, "parquet", parquet))
-        patches.enter_context(patch.object(write_file, "_written", written))
+        patches.enter_context(patch.object(NewFile, "finish", finish))
         patches.enter_context(jvm_cut_off(injector))
         data_access.packed_code.cache_clear()
         try:

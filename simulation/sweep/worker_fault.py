@@ -1,4 +1,4 @@
-"""What fails inside of a Python worker: shipped with the task, and imports nothing of ours."""
+"""Faults inside of a Python worker: shipped with the task, and imports nothing of ours."""
 
 from __future__ import annotations
 
@@ -9,26 +9,28 @@ from typing import Any
 
 
 def failing(
-    original: Callable[..., Any], directory: str, nth: int, how: tuple[int, bool, bool]
+    original: Callable[..., Any], directory: str, nth: int, number: int, left: float | None
 ) -> Callable[..., Any]:
-    """Return a function that writes a file as ``original`` does, but for the n-th of all workers.
+    """Return a function that finishes a file as ``original`` does, but for the n-th of all workers.
 
-    Workers count with files of a directory. ``how`` is the number of the error, whether
-    the file is written all the same, and whether half of it is.
+    Workers count with files of a directory. ``left`` is the share of the bytes that stays of the
+    n-th file, ``None`` if there is no file; ``number`` that of the error, 0 if there is none.
     """
 
-    def written(ordinal: int, tables: Any, schema: Any, options: Any, target: Any) -> Any:
+    def finish(target: Any, *size_bytes: int) -> Any:
+        answer = original(target, *size_bytes)
         if _count(directory) != nth:
-            return original(ordinal, tables, schema, options, target)
-        number, happens, short = how
-        path = target.sink()
-        if happens or short:
-            original(ordinal, tables, schema, options, target)
-        if short and os.path.exists(path):  # noqa: PTH110 - text in
-            os.truncate(path, os.path.getsize(path) // 2)  # noqa: PTH202
+            return answer
+        path = target._path  # noqa: SLF001 - of a file system
+        if left is None:
+            os.remove(path)  # noqa: PTH107 - text in
+        else:
+            os.truncate(path, int(os.path.getsize(path) * left))  # noqa: PTH202
+        if not number:
+            return answer
         raise OSError(number, os.strerror(number), path)
 
-    return written
+    return finish
 
 
 def _count(directory: str) -> int:

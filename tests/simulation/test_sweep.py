@@ -19,7 +19,15 @@ from simulation.sweep.injection import Injector, Killed, Kind, Place, injected, 
 from simulation.sweep.judge import State, broken_rules
 from simulation.sweep.sweep import Sweep
 
-SAMPLE = {"delete, vectors": 61, "insert": 29, "create, named": 29, "restore": 31, "vacuum": 41}
+SAMPLE = {
+    "delete, vectors": 61,
+    "insert": 29,
+    "create, named": 29,
+    "restore": 31,
+    "vacuum": 41,
+    "update, in place": 67,
+    "delete, row groups": 67,
+}
 """Each so-manieth point of some commands."""
 
 OLD = State(version=1, rows={(1, "a"): 1}, commits={"0.json": b"x", "1.json": b"y"})
@@ -102,4 +110,4 @@ def test_the_chosen_call_fails_as_it_was_asked(tmp_path: Path) -> None:
 
 def test_every_call_is_met_by_every_kind() -> None:
     points = list(places({Place.STORE: 2, Place.SPARK_WRITE: 1, Place.WORKER_WRITE: 1}))
-    assert len(points) == len(set(points)) == 2 * 8 + 9 + 5
+    assert len(points) == len(set(points)) == 2 * 8 + 9 + 7

@@ -155,12 +155,20 @@ class NewFile:
         else:
             yield sink
 
-    def finish(self) -> tuple[int, int]:
-        """Make the file visible as a whole; return its size and time (ms)."""
+    def finish(self, size_bytes: int | None = None) -> tuple[int, int]:
+        """Make the file visible as a whole; return its size and time (ms).
+
+        ``size_bytes`` is how much was written, where that is known.
+
+        Raises:
+            OSError: the file is not as long, or the store refuses it.
+        """
         if self._content is None or isinstance(self._path, str):
             written = os.stat(label(self._path))  # noqa: PTH116
+            self._require(written.st_size, size_bytes)
             return written.st_size, written.st_mtime_ns // 1_000_000
         size = self._content.seek(0, os.SEEK_END)
+        self._require(size, size_bytes)
         self._content.seek(0)
         fields, key, _ = self._path
         with errors_of_system(self._path):
@@ -173,6 +181,10 @@ class NewFile:
             )
         self._content.close()
         return size, time.time_ns() // 1_000_000
+
+    def _require(self, found: int, size_bytes: int | None) -> None:
+        if size_bytes not in (None, found):
+            raise OSError(f"{label(self._path)} has {found} bytes of {size_bytes} written")
 
     def discard(self) -> None:
         """Remove what may be there; best effort: the job removes what no answer names."""

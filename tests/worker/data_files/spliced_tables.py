@@ -1,18 +1,23 @@
-"""Odd Parquet files of several writers, and readers that tell what a file holds."""
+"""Odd Parquet files of several writers, readers that tell what a file holds, and faulty sinks."""
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from puredelta.worker.data_files.spliced_file import SplicedFile
+
 NAN = float("nan")
+FAULTS = ("fails", "is cut", "is lost")
+"""What becomes of the n-th write: the last two without an error."""
 
 
 def odd_table(draw: random.Random, num_rows: int, *, nested: bool) -> pa.Table:
@@ -121,3 +126,42 @@ def rows_by_reader(path: Path) -> Iterator[tuple[str, Any]]:
         pass
     else:
         yield "fastparquet", fastparquet.ParquetFile(str(path)).to_pandas(["id", "x"]).to_csv()
+
+
+class FaultySink:
+    """A sink whose n-th write goes wrong."""
+
+    def __init__(self, sink: IO[bytes], number: int, fault: str) -> None:
+        self._sink, self._left, self._fault = sink, number, fault
+
+    def write(self, content: bytes) -> int:
+        self._left -= 1
+        if self._left != -1:
+            return self._sink.write(content)
+        if self._fault == "fails":
+            raise OSError(28, "No space left on device")
+        self._sink.write(content[: len(content) // 2] if self._fault == "is cut" else b"")
+        return len(content)
+
+
+def num_writes_that_matter(
+    run: Callable[[], object], fault: str, monkeypatch: pytest.MonkeyPatch, directory: Path
+) -> int:
+    """Run with a fault in the first write of spliced files, in the second, and so on, until a run
+    has fewer; return how many failed. Each must raise, and leave nothing in the directory."""
+    before = sorted(directory.iterdir())
+    plain = SplicedFile.__init__
+    for number in itertools.count():
+
+        def faulty(self: Any, footer: Any, sink: Any, columns: Any, number: int = number) -> None:
+            plain(self, footer, FaultySink(sink, number, fault), columns)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(SplicedFile, "__init__", faulty)
+        try:
+            run()
+        except OSError:
+            assert sorted(directory.iterdir()) == before
+        else:
+            break
+    monkeypatch.setattr(SplicedFile, "__init__", plain)
+    return number

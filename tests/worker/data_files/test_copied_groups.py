@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,12 +15,14 @@ from puredelta.spark.session.row_bitmap import RowBitmap
 from puredelta.worker.data_files import copied_groups
 from puredelta.worker.data_files.byte_ranges import byte_ranges
 from puredelta.worker.data_files.rewrite_file import RewriteTask, rewrite_together
-from puredelta.worker.data_files.spliced_file import ParquetBytes, SplicedFile
+from puredelta.worker.data_files.spliced_file import ParquetBytes
 from puredelta.worker.data_files.write_file import FileAnswer
 from puredelta.worker.files import NewFile
 from tests.worker.data_files.spliced_tables import (
+    FAULTS,
     NAN,
     WRITERS,
+    num_writes_that_matter,
     odd_table,
     rows_by_reader,
     rows_of,
@@ -217,39 +218,16 @@ def test_timestamps_of_96_bits_are_encoded_whole(tmp_path: Path) -> None:
     assert pq.read_schema(tmp_path / answer.name).field("ts").type == pa.timestamp("us", "UTC")
 
 
-class FailingSink:
-    """A sink whose n-th write fails."""
-
-    def __init__(self, sink: IO[bytes], number: int) -> None:
-        self._sink, self._left = sink, number
-
-    def write(self, content: bytes) -> int:
-        self._left -= 1
-        if self._left < 0:
-            raise OSError(28, "No space left on device")
-        return self._sink.write(content)
-
-
-def test_nothing_is_left_when_the_nth_write_fails(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("fault", FAULTS)
+def test_nothing_is_left_when_the_nth_write_goes_wrong(
+    fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = tmp_path / "old.parquet"
     pq.write_table(odd_table(random.Random(3), 200, nested=True), source, row_group_size=50)
-    plain = SplicedFile.__init__
-    num_writes = itertools.count()
-    for number in num_writes:
-
-        def failing(self: Any, footer: Any, sink: Any, columns: Any, number: int = number) -> None:
-            plain(self, footer, FailingSink(sink, number), columns)  # type: ignore[arg-type]
-
-        monkeypatch.setattr(SplicedFile, "__init__", failing)
-        try:
-            rewritten(source, [0])
-        except OSError:
-            assert [path.name for path in tmp_path.iterdir()] == ["old.parquet"]
-        else:
-            break
-    assert next(num_writes) > 5
+    num_writes = num_writes_that_matter(
+        lambda: rewritten(source, [0]), fault, monkeypatch, tmp_path
+    )
+    assert num_writes > 5
 
 
 def test_a_file_is_whole_before_it_is_named(
@@ -261,10 +239,10 @@ def test_a_file_is_whole_before_it_is_named(
     finish = NewFile.finish
     seen: list[int] = []
 
-    def watched(self: NewFile) -> tuple[int, int]:
+    def watched(self: NewFile, size_bytes: int) -> tuple[int, int]:
         (new,) = (path for path in tmp_path.iterdir() if path.name != "old.parquet")
         seen.append(pq.read_table(new).num_rows)
-        return finish(self)
+        return finish(self, size_bytes)
 
     monkeypatch.setattr(NewFile, "finish", watched)
     assert rewritten(source, [15]).kept_rows == 39

@@ -23,8 +23,10 @@ from puredelta.worker.data_files.update_rows import (
 from puredelta.worker.data_files.updated_file import FileUpdate
 from puredelta.worker.data_files.write_file import FILE_ANSWERS, FileAnswer
 from tests.worker.data_files.spliced_tables import (
+    FAULTS,
     NAN,
     WRITERS,
+    num_writes_that_matter,
     odd_table,
     rows_by_reader,
     rows_of,
@@ -285,3 +287,14 @@ def test_files_of_a_task_follow_each_other_in_any_batches(tmp_path: Path) -> Non
         assert answer.name is not None
         values = pq.read_table(tmp_path / answer.name)["x"].to_numpy()
         assert np.flatnonzero(values < 0).tolist() == [n for n in chosen[answer.ordinal] if n]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_nothing_is_left_when_the_nth_write_goes_wrong(
+    fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "old.parquet"
+    sample(source, write_page_index=True)
+    values = pa.table({"x": [1.0, 2.0]})
+    run = lambda: updated(source, [30, 99], values)  # noqa: E731
+    assert num_writes_that_matter(run, fault, monkeypatch, tmp_path) > 5

@@ -109,7 +109,7 @@ class GroupCopy:
                         chosen = {**self.options(table), **decimal_options(self.source)}
                     nan_columns |= _add_rows(file, group, table, chosen)
             footer = file.finish()
-        size_bytes, modified_ms = target.finish()
+        size_bytes, modified_ms = target.finish(file.size_bytes)
         return FileAnswer(
             ordinal=self.order.ordinal,
             kept_rows=file.num_rows,

@@ -121,6 +121,11 @@ class SplicedFile:
         """How many rows there are so far."""
         return sum(group.num_rows for group, *_ in self._groups)
 
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes were written so far."""
+        return self._at
+
     def add(
         self,
         group: FooterGroup,

@@ -200,7 +200,7 @@ class _Update:
                 options = options or self._options(table.rows)
                 nan_columns |= self._add(file, layout, number, table.rows, options)
             footer = file.finish(without_pairs=_DESCRIPTIONS if layout.everywhere else ())
-        size_bytes, modified_ms = target.finish()
+        size_bytes, modified_ms = target.finish(file.size_bytes)
         if num_updates != self.task.num_updates:
             raise OnlySparkError(f"{num_updates} new rows instead of {self.task.num_updates}")
         seen = self.schema.names if num_encoded == len(self.old.footer.groups) else []
