@@ -48,12 +48,17 @@ def rows_of(spark: SparkSession, path: Path) -> list[dict[str, Any]]:
 
 
 def chunks_of(path: Path) -> dict[tuple[int, bytes], bytes]:
-    """Return the pages of the columns of a file, by its first id and their names."""
+    """Return the pages of the columns of a file, by the first id of the row group and their
+    names."""
     file, content = ParquetBytes.of(byte_ranges(str(path))), path.read_bytes()
-    first = int(pq.read_table(path, columns=["id"])["id"][0].as_py())
+    read = pq.ParquetFile(path)
+    firsts = [
+        int(read.read_row_group(n, columns=["id"])["id"][0].as_py())
+        for n in range(read.num_row_groups)
+    ]
     return {
         (first, chunk.path[0]): content[slice(*chunk.span)]
-        for group in file.footer.groups
+        for first, group in zip(firsts, file.footer.groups, strict=True)
         for chunk in group.chunks
     }
 
@@ -71,18 +76,15 @@ def test_an_update_copies_every_other_column(spark: SparkSession, tmp_path: Path
     laid(path)
     before = all_chunks(path)
     table = DeltaTable.forPath(spark, str(path))
-    table.update("id % 10 = 3 AND id < 80", {"c1": "c3 * 2", "x": "NULL"})
+    table.update("id % 5 = 3 AND id < 60 AND id % 40 < 20", {"c1": "c3 * 2", "x": "NULL"})
     wanted = [row(n) for n in range(120)]
     for one in wanted:
-        if one["id"] % 10 == 3 and one["id"] < 80:
+        if one["id"] % 5 == 3 and one["id"] < 60 and one["id"] % 40 < 20:
             one |= {"c1": one["c3"] * 2, "x": None}
     assert rows_of(spark, path) == wanted
     after = all_chunks(path)
     assert {key for key in before if before[key] != after[key]} == {
-        (0, b"c1"),
-        (0, b"x"),
-        (40, b"c1"),
-        (40, b"x"),
+        (first, name) for first in (0, 40) for name in (b"c1", b"x")
     }
     metrics = table.history(1).collect()[0]["operationMetrics"]
     counted = [metrics[name] for name in ("numUpdatedRows", "numCopiedRows", "numAddedFiles")]
@@ -139,6 +141,53 @@ def test_every_row_of_a_table_in_place(spark: SparkSession, tmp_path: Path) -> N
     DeltaTable.forPath(spark, str(path)).update(set={"c1": "id"})
     assert rows_of(spark, path) == [{**row(n), "c1": n} for n in range(120)]
     assert len(files_of(path)) == 3
+
+
+def test_a_file_that_is_refused_is_rewritten_beside_the_others(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "t"
+    laid(path)
+    odd = path / "part-00001.parquet"
+    table = pq.read_table(odd)
+    pq.write_table(
+        table.rename_columns(["C1" if n == "c1" else n for n in table.column_names]), odd
+    )
+    before = all_chunks(path)
+    updates = []
+    plain = ArrowRewriter.update
+
+    def counted(*arguments: Any) -> Any:
+        updates.append(plain(*arguments))
+        return updates[-1]
+
+    monkeypatch.setattr(ArrowRewriter, "update", counted)
+    source = spark.createDataFrame([(5, 50), (45, 450), (46, 460), (500, 1)], "id long, v long")
+    merge = DeltaTable.forPath(spark, str(path)).alias("t").merge(source.alias("s"), "t.id = s.id")
+    merge.whenMatchedUpdate(set={"c1": "t.c1 + s.v"}).whenNotMatchedInsert(
+        values={"id": "s.id", "c1": "s.v"}
+    ).execute()
+    wanted = [row(n) for n in range(120)]
+    for number in (5, 45, 46):
+        wanted[number]["c1"] += number * 10
+    assert rows_of(spark, path)[:120] == wanted
+    assert rows_of(spark, path)[120]["id"] == 500
+    (done,) = updates
+    assert list(done.refused) == [1]
+    assert "spelled otherwise" in done.refused[1]
+    assert (done.num_updated, done.num_rows) == (1, 39)
+    after = all_chunks(path)
+    assert after[0, b"c5"] == before[0, b"c5"]
+    counts = [json.loads(add.stats or "{}")["numRecords"] for add in active_files(path)]
+    assert sorted(counts) == [1, 2, 38, 40, 40]
+    found = {add.path for add in active_files(path)}
+    assert {file.name for file in path.glob("*.parquet")} - found <= {
+        f"part-0000{n}.parquet" for n in range(3)
+    }
+    metrics = DeltaTable.forPath(spark, str(path)).history(1).collect()[0]["operationMetrics"]
+    assert metrics["numTargetRowsUpdated"] == "3"
+    assert metrics["numTargetRowsInserted"] == "1"
+    assert metrics["numTargetRowsCopied"] == "77"
 
 
 def test_a_refusal_leaves_the_work_to_a_rewrite(

@@ -40,7 +40,7 @@ OLD = add("a.parquet", rows=10)
 
 def new_files(num_rows: int, **more: Any) -> WriteResult:
     adds = (add("n.parquet", rows=num_rows),) if num_rows else ()
-    return WriteResult(directory="d", adds=adds, num_rows=num_rows, **more)
+    return WriteResult(directories=("d",), adds=adds, num_rows=num_rows, **more)
 
 
 def verified(*, new: int, copied: int, settings: ExecutionSettings | None = None) -> RowCounts:

@@ -11,7 +11,7 @@ changes or track rows, where more than the changed columns is needed.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeAlias
@@ -21,7 +21,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from puredelta.commands.dml.decide import Decision, FiredUpdate, RowPlan
+from puredelta.commands.dml.decide import Decision, FilePlan, FiredUpdate, RowPlan
 from puredelta.commands.dml.new_rows import (
     NewRows,
     mark_of,
@@ -63,6 +63,9 @@ class InPlaceUpdate:
     """The decision without these files and their rows."""
     rows: NewRows
     """The new rows of the rest."""
+    others: Callable[[Collection[int]], tuple[Decision, NewRows]] = field(repr=False)
+    """Returns the decision on the files of some orders alone, which are to be written otherwise,
+    with their new rows."""
 
 
 def plan_in_place(
@@ -87,6 +90,7 @@ def plan_in_place(
         values=partial(_values, context, plan, _Asked(tuple(fired), tuple(files), columns)),
         rest=rest,
         rows=new_rows(context, plan, rest),
+        others=partial(_others, context, plan, decision, tuple(files)),
     )
 
 
@@ -150,6 +154,37 @@ def _rest(decision: Decision, files: _Files) -> Decision:
         rows=replace(row_plan, from_target=tuple(update for update in left if update.target)),
         files=replace(decision.files, rewritten=kept, dropped=dropped),
     )
+
+
+def _others(
+    context: StatementContext,
+    plan: SearchPlan,
+    decision: Decision,
+    files: Sequence[int],
+    orders: Collection[int],
+) -> tuple[Decision, NewRows]:
+    """Return the decision on some of the files, with nothing of the rest of the statement."""
+    every = _files(context, plan, decision)
+    chosen = {files[number]: every[files[number]] for number in orders}
+    paths = {order.add.path for order in chosen.values()}
+    rows = replace(
+        decision.rows,
+        from_source=(),
+        from_target=tuple(
+            update
+            for update in (_among(one, chosen) for one in decision.rows.from_target)
+            if update.target
+        ),
+        deleted={},
+        inserts=False,
+        num_inserts=0,
+    )
+    plans = FilePlan(
+        rewritten=tuple(one for one in decision.files.rewritten if one.add.path in paths),
+        dropped=tuple(add for add in decision.files.dropped if add.path in paths),
+    )
+    alone = replace(decision, rows=rows, files=plans)
+    return alone, new_rows(context, plan, alone)
 
 
 @dataclass(frozen=True, slots=True)

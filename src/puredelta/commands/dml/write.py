@@ -148,7 +148,7 @@ def write(
         context=context, decision=decision, rows=rows, rewriters=rewriters(context), cleanups=[]
     )
     try:
-        return writing.run_in_place(in_place) or writing.run()
+        return writing.run_in_place(in_place, partial(rewriters, context)) or writing.run()
     except BaseException:
         for cleanup in writing.cleanups:
             remove_quietly(cleanup)
@@ -175,8 +175,13 @@ class _Writing:
     refusals: list[str] = field(default_factory=list)
     """The reason why Spark's Python workers could not copy, if they could not."""
 
-    def run_in_place(self, plan: Callable[[], InPlaceUpdate | None]) -> WrittenFiles | None:
-        """Write files whose rows keep their places, and the rest beside; ``None``: cannot be."""
+    def run_in_place(
+        self, plan: Callable[[], InPlaceUpdate | None], more: Callable[[], Rewriters]
+    ) -> WrittenFiles | None:
+        """Write files whose rows keep their places, and the rest beside; ``None``: there are none.
+
+        What workers refuse meanwhile is written as the rest is, by rewriters that ``more`` makes.
+        """
         updater = self.rewriters.updater
         if updater is None:
             return None
@@ -195,10 +200,16 @@ class _Writing:
         else:
             updated, written = run_concurrently(self.context.spark, updating, rest.run)
         if isinstance(updated, NotApplicable):
-            logger.info("Rows are not updated in place: %s", updated.reason)
-            written.discard()
-            return None
-        return replace(written, updated=updated)
+            every = dict.fromkeys(range(len(update.orders)), updated.reason)
+            updated = replace(_NOTHING_COPIED, refused=every)
+        if not updated.refused:
+            return replace(written, updated=updated)
+        for reason in dict.fromkeys(updated.refused.values()):
+            logger.info("Rows are not updated in place: %s", reason)
+        decision, rows = update.others(updated.refused)
+        again = replace(self, decision=decision, rows=rows, rewriters=more(), refusals=[])
+        others = again.run()
+        return _together(written, others, updated)
 
     @property
     def marked(self) -> Sequence[RewriteOrder]:
@@ -365,6 +376,24 @@ class _Writing:
         if tracked is None or not self.decision.rows.keeps_row_ids:
             return {}
         return {ROW_ID: tracked.row_id}
+
+
+def _together(written: WrittenFiles, others: WrittenFiles, updated: Rewritten) -> WrittenFiles:
+    """Return the files of the rest, of files that could not be updated, and of those that were."""
+    one, two = written.copied, others.copied
+    copied = Rewritten(
+        adds=(*one.adds, *two.adds),
+        num_rows=one.num_rows + two.num_rows,
+        fallback=one.fallback or two.fallback,
+    )
+    return replace(
+        others,
+        new=WriteResult.together(written.new, others.new),
+        fallback=written.fallback or others.fallback,
+        copied=copied,
+        updated=updated,
+        vectors=written.vectors,
+    )
 
 
 def _updated(updater: ArrowRewriter, update: InPlaceUpdate) -> Rewriting:

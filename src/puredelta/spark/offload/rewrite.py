@@ -24,7 +24,7 @@ from __future__ import annotations
 import itertools
 import logging
 import posixpath
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol, TypeAlias
@@ -93,6 +93,8 @@ class Rewritten:
     """Rows whose values changed where they are."""
     fallback: str | None = None
     """Why Spark copied them and not its Python workers, where these were asked first."""
+    refused: Mapping[int, str] = field(default_factory=dict)
+    """The orders, by number, whose files could not get new values in place, with the reasons."""
 
 
 Rewriting: TypeAlias = Rewritten | NotApplicable
@@ -194,7 +196,8 @@ class ArrowRewriter:
         """Give the rows that each order names other values, and keep every row in its place.
 
         ``rows`` has the values by ``schema``, then the number of the order and the position. Runs
-        one Spark job; refuses, and leaves no file, where workers cannot do it.
+        one Spark job. What workers cannot do is named by file; where they can do nothing the
+        answer is a refusal, and no file is left.
         """
         if (reason := self.update_refusal()) is not None:
             return NotApplicable(reason=reason)
@@ -223,7 +226,10 @@ class ArrowRewriter:
         if isinstance(answers, NotApplicable):
             self.discard()
             return answers
-        return self._rewritten(orders, directories, answers, in_place=True)
+        refused = {one.ordinal: one.refusal for one in answers if one.refusal is not None}
+        done = [one for one in answers if one.ordinal not in refused]
+        found = self._rewritten(orders, directories, done, in_place=True, num_left=len(refused))
+        return replace(found, refused=refused)
 
     def update_refusal(self) -> str | None:
         """Return the reason why no file can be updated; ``None``: `update` may do it."""
@@ -315,6 +321,7 @@ class ArrowRewriter:
         answers: list[FileAnswer],
         *,
         in_place: bool = False,
+        num_left: int = 0,
     ) -> Rewritten:
         statistics = TableStatistics(self.config)
         adds: list[Add] = []
@@ -338,11 +345,11 @@ class ArrowRewriter:
                     added, tags=order.add.tags, clustering_provider=order.add.clustering_provider
                 )
             )
-        if len(done) != len(orders):
+        if len(done) + num_left != len(orders):
             raise _mismatch(f"{len(orders)} files were to be rewritten and {len(done)} were")
         with named_failures(self.store.root_uri):
             keep_answered(self.store, self._files(), written)
-        num_updated = count_rows(order.dropped for order in orders) if in_place else 0
+        num_updated = count_rows(orders[n].dropped for n in done) if in_place else 0
         return Rewritten(
             adds=tuple(adds),
             num_rows=sum(answer.kept_rows for answer in answers) - num_updated,

@@ -135,7 +135,7 @@ def _finished(
         )
     with named_failures(f"{store.root_uri}/{directory}"):
         keep_answered(store, store.walk(directory), written)
-    return WriteResult(directory=directory, adds=tuple(adds), num_rows=num_rows)
+    return WriteResult(directories=(directory,), adds=tuple(adds), num_rows=num_rows)
 
 
 # --- how rows are assigned to tasks ----------------------------------------------------------

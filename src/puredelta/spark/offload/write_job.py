@@ -131,10 +131,10 @@ def streamed_answers(
 ) -> list[FileAnswer] | NotApplicable:
     """Write new values, which Spark computes in the same job, into the files of an `UpdateOrder`.
 
-    Rows of a file come to one task in the order of their positions. Returns an answer per file.
+    Rows of a file come to one task in the order of their positions. Returns an answer per file,
+    which may be a refusal.
 
-    The last columns of ``rows`` are `FILE_ORDINAL` and `ROW_INDEX`. After a refusal files of tasks
-    that succeeded may be there.
+    The last columns of ``rows`` are `FILE_ORDINAL` and `ROW_INDEX`.
     """
     if is_connect(rows.sparkSession) and importlib.util.find_spec("pandas") is None:
         return NotApplicable(reason="PySpark wants pandas for mapInArrow over Spark Connect")
@@ -147,9 +147,7 @@ def streamed_answers(
         if (reason := unfit_worker(failure)) is None:
             raise
         return NotApplicable(reason=reason)
-    answers = [
+    return [
         FILE_ANSWERS.decode(pickle.loads(packed))  # noqa: S301 - our own
         for packed in found["answer"].to_pylist()
     ]
-    refusal = next((answer.refusal for answer in answers if answer.refusal), None)
-    return answers if refusal is None else NotApplicable(reason=refusal)

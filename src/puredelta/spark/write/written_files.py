@@ -190,9 +190,9 @@ def log_value(
 class WriteResult:
     """Data files, and change files, that exist and belong to no version yet."""
 
-    directory: str
-    """Relative to the table root; all data files lie in it and nothing else does. Change
-    files lie in a directory of this name below ``_change_data``.
+    directories: tuple[str, ...]
+    """Relative to the table root; all data files are in them and nothing else is. Change
+    files are in directories of these names below ``_change_data``.
     """
     adds: tuple[Add, ...]
     num_rows: int
@@ -204,7 +204,18 @@ class WriteResult:
     @classmethod
     def nothing(cls) -> WriteResult:
         """Return the result of a write that did not happen."""
-        return cls(directory="", adds=(), num_rows=0)
+        return cls(directories=(), adds=(), num_rows=0)
+
+    @classmethod
+    def together(cls, *results: WriteResult) -> WriteResult:
+        """Return the files of several writes as those of one."""
+        return cls(
+            directories=tuple(name for one in results for name in one.directories),
+            adds=tuple(add for one in results for add in one.adds),
+            num_rows=sum(one.num_rows for one in results),
+            changes=tuple(change for one in results for change in one.changes),
+            num_changes=sum(one.num_changes for one in results),
+        )
 
     @property
     def size_bytes(self) -> int:
@@ -214,8 +225,9 @@ class WriteResult:
 
 def discard(result: WriteResult, store: Store) -> None:
     """Remove the files of a write that will not be committed, as far as storage lets us."""
-    trees = [result.directory] if result.adds else []
-    trees += [f"{CHANGE_DATA_DIRECTORY}/{result.directory}"] if result.changes else []
+    trees = list(result.directories) if result.adds else []
+    if result.changes:
+        trees += [f"{CHANGE_DATA_DIRECTORY}/{name}" for name in result.directories]
     for tree in trees:
         with contextlib.suppress(OSError):
             store.delete_tree(tree)
@@ -234,7 +246,7 @@ def _data_files(job: ParquetJob, files: Sequence[StoredFile], describer: _Descri
     if not described:
         store.delete_tree(directory)
     return WriteResult(
-        directory=directory,
+        directories=(directory,),
         adds=tuple(add for add, _ in described),
         num_rows=sum(rows for _, rows in described),
     )
@@ -280,7 +292,7 @@ def describe_answers(
         adds[answer.ordinal].append(added_file(answer, path, values, statistics))
         num_rows[answer.ordinal] += answer.kept_rows
     return WriteResult(
-        directory=directory,
+        directories=(directory,),
         adds=tuple(adds[DATA]),
         num_rows=num_rows[DATA],
         changes=tuple(change_file(add, path=decode_path(add.path)) for add in adds[CHANGES]),
