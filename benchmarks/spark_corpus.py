@@ -25,7 +25,7 @@ from pyspark.sql import SparkSession
 import puredelta
 from puredelta.protocol.schema.sql_lexer import IDENTIFIERS, TokenKind, keywords, tokenize
 from puredelta.statements.parse.cursor import replaced
-from puredelta.statements.parse.statements import split_statements
+from puredelta.statements.parse.parse import split_statements
 
 _QUERIES = keywords("SELECT WITH FROM VALUES TABLE (")
 _NUMBERS = re.compile(

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import puredelta
 from puredelta.spark.session.storage import open_log
-from puredelta.statements.parse.statements import split_statements
+from puredelta.statements.parse.parse import split_statements
 from puredelta.store.registry import NO_SESSION
 from puredelta.store.web_hdfs import WebHdfs
 from tests.servers.unity import unity_server

@@ -53,9 +53,7 @@ SMALL: Mapping[str, str] = {
     "recipes/compare.py": "two public calls",
     "spark/jvm/callbacks.py": "the one place where the JVM calls Python",
     "spark/scan/data_file.py": "the names of data files that Spark takes",
-    "spark/resolve/analysis.py": "the choice between classic and Connect",
     "spark/resolve/statement_timestamp.py": "one rule (M-24)",
-    "spark/session/server_commands.py": "the one way to the server around the activated session",
     "spark/resolve/table_attributes.py": "one kind of value, used by ten modules",
     "version.py": "the build reads it",
 }
@@ -91,34 +89,27 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
     ),
     "one statement, or one family of statements": frozenset(
         {
-            "commands/alter/column_change.py",
+            "commands/alter/columns.py",
             "commands/alter/constraints.py",
-            "commands/alter/droppable_features.py",
-            "commands/create/in_catalog.py",
             "commands/truncate.py",
             "commands/write/tried_write.py",
             "statements/execute/alter.py",
             "statements/names/named_columns.py",
-            "statements/parse/alter.py",
-            "statements/parse/create.py",
+            "statements/parse/definitions.py",
             "statements/parse/maintenance.py",
             "statements/parse/row_changes.py",
-            "statements/parse/statements.py",
         }
     ),
     "one step of a conversion, or one source of its files": frozenset(
         {
-            "commands/convert/iceberg_files.py",
             "commands/convert/listing.py",
             "commands/convert/schema.py",
             "commands/convert/verify.py",
-            "log/files/known_footers.py",
         }
     ),
     "one stage of a statement, or one part of its report": frozenset(
         {
             "commands/dml/pipeline.py",
-            "commands/dml/report_choices.py",
             "commands/dml/resolve/evolve.py",
             "commands/dml/resolve/merge.py",
         }
@@ -126,7 +117,6 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
     "one of two implementations, of which the other one is classic": frozenset(
         {
             "spark/catalog/connect_entries.py",
-            "spark/session/server_commands.py",
         }
     ),
     "the messages are a table beside the classes": frozenset(
@@ -143,7 +133,6 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
     ),
     "rows and files of a checkpoint are different concerns": frozenset(
         {
-            "log/maintenance/checkpoint_rows.py",
             "log/maintenance/checkpoint_write.py",
         }
     ),
@@ -156,7 +145,6 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
     ),
     "one algorithm of a recipe": frozenset(
         {
-            "recipes/partial_updates.py",
             "recipes/timeline.py",
         }
     ),
@@ -171,7 +159,6 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
     "one kind of session, or one way to data files": frozenset(
         {
             "spark/connect/pushed_filters.py",
-            "spark/resolve/classic.py",
             "spark/resolve/plan_conditions.py",
             "spark/resolve/predicate_from_message.py",
             "spark/scan/arrow_scan.py",
@@ -195,10 +182,9 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
     ),
     "one kind of storage, or one concern of it": frozenset(
         {
-            "store/failures.py",
+            "store/object_client.py",
             "store/hadoop_settings.py",
             "store/local.py",
-            "store/object_client.py",
             "store/web_hdfs.py",
         }
     ),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from puredelta.cli.session import table_name
-from puredelta.statements.parse.statements import split_statements
+from puredelta.statements.parse.parse import split_statements
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,12 @@ from pyspark.sql import types as T
 
 from puredelta import tables as ours
 from puredelta.commands.alter.change import cluster_table_by
-from puredelta.commands.alter.column_change import ColumnEdit, Unset, change_table_columns
 from puredelta.commands.alter.columns import (
+    ColumnEdit,
     NewColumn,
+    Unset,
     add_table_columns,
+    change_table_columns,
     drop_table_columns,
     rename_table_column,
 )

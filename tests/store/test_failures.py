@@ -12,7 +12,7 @@ from functools import partial
 
 import pytest
 
-from puredelta.store import failures
+from puredelta.store import object_client as failures
 from puredelta.store.base import StorageError, Store, UnknownOutcomeError
 from puredelta.store.registry import Storage
 

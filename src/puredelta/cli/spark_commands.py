@@ -17,7 +17,7 @@ from puredelta.inspection.commits import require_before
 from puredelta.quantities import counted, size_text
 from puredelta.recipes.upsert import upsert
 from puredelta.spark.session.names import quote_name
-from puredelta.statements.parse.statements import split_statements
+from puredelta.statements.parse.parse import split_statements
 
 _FORMATS = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json", ".orc": "orc"}
 _ROWS_MAX = 50

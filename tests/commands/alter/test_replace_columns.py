@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import types as T
 
-from puredelta.commands.alter.column_change import sync_identity, synced_mark
-from puredelta.commands.alter.columns import replace_table_columns
+from puredelta.commands.alter.columns import replace_table_columns, sync_identity, synced_mark
 from puredelta.commands.alter.properties import set_table_properties
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog

@@ -11,9 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from puredelta.log.files import known_footers
-from puredelta.log.files.file_stats import TableStatistics
-from puredelta.log.files.known_footers import KnownFooters
+from puredelta.log.files import file_stats as known_footers
+from puredelta.log.files.file_stats import KnownFooters, TableStatistics
 from puredelta.log.files.parquet_footer import (
     FooterEnd,
     NoFooterError,

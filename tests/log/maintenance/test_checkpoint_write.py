@@ -11,8 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from puredelta.log.files.file_table import FILE_SCHEMA, TOMBSTONE_SCHEMA, FileTable, remove_file
-from puredelta.log.maintenance.checkpoint_rows import checkpoint_table
-from puredelta.log.maintenance.checkpoint_write import CheckpointSummary, write_checkpoint
+from puredelta.log.maintenance.checkpoint_write import (
+    CheckpointSummary,
+    checkpoint_table,
+    write_checkpoint,
+)
 from puredelta.log.replay.checkpoint_read import CheckpointHint, read_checkpoint_hint
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.spooled_files import SpooledFiles

@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from puredelta.log.files.stats_columns import read_stats_columns
-from puredelta.log.maintenance.checkpoint_rows import (
+from puredelta.log.maintenance.checkpoint_write import (
     StatisticsLayout,
     parsed_partition_values,
     parsed_statistics,
+    write_checkpoint,
 )
-from puredelta.log.maintenance.checkpoint_write import write_checkpoint
 from puredelta.log.replay.action_columns import stats_text
 from puredelta.log.replay.checkpoint_read import read_checkpoint
 from puredelta.log.replay.segment import CheckpointFiles

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from puredelta.statements.parse.statements import split_statements
+from puredelta.statements.parse.parse import split_statements
 
 
 @pytest.mark.parametrize(

@@ -69,8 +69,7 @@ from puredelta.errors import (
     Message,
     UnsupportedError,
 )
-from puredelta.log.files.file_stats import TableStatistics
-from puredelta.log.files.known_footers import FooterSummary, KnownFooters
+from puredelta.log.files.file_stats import FooterSummary, KnownFooters, TableStatistics
 from puredelta.log.files.parquet_footer import FooterEnd, NoFooterError, map_ends, schema_only
 from puredelta.log.replay.spooled_files import SpooledFiles
 from puredelta.protocol.actions.paths import absolute_uri

@@ -5,18 +5,25 @@ entry is found by SHOW TABLE EXTENDED, the only statement that names provider an
 table in a format that the server does not know. Entries are made, altered and dropped by Spark's
 own DDL, which asks for a data source called ``delta``: `prepare` sends one by value that reads
 nothing, before the first of these statements of a session. The server's Python does not run it.
+
+These statements do not pass the activated ``spark.sql``. A command (SHOW, DESCRIBE, CREATE, ALTER,
+DROP) is one request, and its answer has the rows in it.
 """
 
 from __future__ import annotations
 
+import importlib
 import posixpath
 import re
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakSet
 
+import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
@@ -24,7 +31,6 @@ from pyspark.sql import types as T
 from puredelta.errors import CatalogError, ErrorCode
 from puredelta.spark.jvm.catalog import SESSION_CATALOG, CatalogTable, ViewEntry
 from puredelta.spark.session.names import parse_name, quote, quote_name
-from puredelta.spark.session.server_commands import run_on_server
 from puredelta.spark.session.types import quoted_text
 
 _NO_SUCH_PLACE = frozenset({"SCHEMA_NOT_FOUND", "CATALOG_NOT_FOUND"})
@@ -311,3 +317,58 @@ def _find(spark: SparkSession, place: Sequence[str], name: str) -> _ShownEntry |
 
 def _is_cased(spark: SparkSession) -> bool:
     return str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
+
+
+_own: ContextVar[bool] = ContextVar("puredelta_own_request", default=False)
+
+
+def is_own_request() -> bool:
+    """Return whether a request that leaves now is one of this library about the catalog.
+
+    Its text names entries as they are, so nothing in it may be replaced.
+    """
+    return _own.get()
+
+
+@contextmanager
+def own_requests() -> Iterator[None]:
+    """Mark the requests that leave inside the context (`is_own_request`)."""
+    token = _own.set(True)
+    try:
+        yield
+    finally:
+        _own.reset(token)
+
+
+def run_on_server(spark: SparkSession, text: str) -> Sequence[Mapping[str, Any]]:
+    """Run a statement on the server and return its rows, by column. Connect sessions only.
+
+    Raises:
+        pyspark.errors.PySparkException: the server's error.
+
+    Examples:
+        >>> run_on_server(spark, "SHOW CURRENT NAMESPACE")  # doctest: +SKIP
+        [{'catalog': 'spark_catalog', 'namespace': 'default'}]
+    """
+    client: Any = spark
+    plans: Any = importlib.import_module("pyspark.sql.connect.plan")  # Connect clients only
+    with own_requests():
+        command = plans.SQL(text).command(client.client)
+        _, properties, *_ = client.client.execute_command(command)
+        answer = properties.get("sql_command_result")
+        if answer is None:
+            return []
+        if answer.WhichOneof("rel_type") == "local_relation":
+            return _local_rows(answer.local_relation)
+        frames: Any = importlib.import_module("pyspark.sql.connect.dataframe")
+        rows = frames.DataFrame(plans.CachedRelation(answer), spark).collect()
+        return [row.asDict() for row in rows]
+
+
+def _local_rows(relation: Any) -> Sequence[Mapping[str, Any]]:
+    """Return the rows that a message has as a stream of Arrow."""
+    if not relation.data:
+        return []
+    with pa.ipc.open_stream(relation.data) as stream:
+        found: list[dict[str, Any]] = stream.read_all().to_pylist()
+    return found

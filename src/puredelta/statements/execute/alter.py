@@ -7,18 +7,16 @@ from pyspark.sql import types as T
 from typing_extensions import assert_never
 
 from puredelta.commands.alter.change import cluster_table_by, require_table_at
-from puredelta.commands.alter.column_change import (
-    ColumnEdit,
-    Unset,
-    change_table_columns,
-    sync_identity,
-)
 from puredelta.commands.alter.columns import (
+    ColumnEdit,
     NewColumn,
+    Unset,
     add_table_columns,
+    change_table_columns,
     drop_table_columns,
     rename_table_column,
     replace_table_columns,
+    sync_identity,
 )
 from puredelta.commands.alter.constraints import add_check_constraint, drop_check_constraint
 from puredelta.commands.alter.drop_feature import drop_feature_support
