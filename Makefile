@@ -14,6 +14,7 @@ WORKERS ?= 2
 EXAMPLES ?= 20000
 FILES ?= 100000
 STATEMENTS ?= 500
+SPLICED ?= 500
 # Of make storage: where servers are, and are put.
 SERVERS ?= .servers
 SEED ?= 0
@@ -97,11 +98,12 @@ thorough: dev-env ## Run all recorded statements and generated conditions (make 
 trials: dev-env ## Dry-run and preview every recorded statement before it is executed: counts and change rows must be equal
 	@$(JAVA) $(DEV)/bin/python $(PYTEST) -m trials tests/corpus
 
-fuzz: dev-env ## Mutate logs and Parquet files: each must be refused with a code or read correctly (EXAMPLES=20000 FILES=100000 SEED=0)
+fuzz: dev-env ## Mutate logs and Parquet files: each must be refused with a code or read correctly (EXAMPLES=20000 FILES=100000 SPLICED=500 SEED=0)
 	@PYTHONPATH=src:. $(DEV)/bin/python -m tests.fuzz --examples $(EXAMPLES) --seed $(SEED)
 	@PYTHONPATH=src:. $(DEV)/bin/python -m tests.fuzz.checkpoints --seed $(SEED)
 	@PYTHONPATH=src:. $(DEV)/bin/python -m tests.fuzz.damaged --examples $(FILES) --seed $(SEED)
 	@PYTHONPATH=src:. $(JAVA) $(DEV)/bin/python -m tests.fuzz.with_spark --examples $(STATEMENTS) --seed $(SEED)
+	@PYTHONPATH=src:. $(JAVA) $(DEV)/bin/python -m tests.fuzz.spliced --examples $(SPLICED) --seed $(SEED)
 
 bench: dev-env reference-env ## Measure merges and conversions beside delta-spark and delta-rs (docs/performance.md)
 	@$(JAVA) $(DEV)/bin/python -m benchmarks

@@ -289,6 +289,56 @@ def test_files_of_a_task_follow_each_other_in_any_batches(tmp_path: Path) -> Non
         assert np.flatnonzero(values < 0).tolist() == [n for n in chosen[answer.ordinal] if n]
 
 
+@pytest.mark.parametrize("name", ["flag", "x", "d", "list"])
+def test_a_changed_column_has_its_own_encodings_and_codec(name: str, tmp_path: Path) -> None:
+    source = tmp_path / "old.parquet"
+    table = odd_table(random.Random(1), 120, nested=True)
+    encodings = {
+        "id": "DELTA_BINARY_PACKED",
+        "x": "BYTE_STREAM_SPLIT",
+        "d": "DELTA_BINARY_PACKED",
+        "list.list.element": "DELTA_BINARY_PACKED",
+    }
+    pq.write_table(
+        table,
+        source,
+        column_encoding=encodings,
+        use_dictionary=["text"],
+        store_decimal_as_integer=True,
+        compression={**dict.fromkeys(table.column_names, "snappy"), "x": "gzip", "list": "zstd"},
+    )
+    values = table.select([name]).cast(pa.schema([(name, KINDS[name])])).slice(0, 1)
+    answer = updated(source, [7], values)
+    assert answer.refusal is None
+    old = described(pq.read_metadata(source))
+    assert described(pq.read_metadata(pa.BufferReader(answer.footer))) == old
+
+
+def test_the_dictionary_of_an_empty_row_group_is_copied(tmp_path: Path) -> None:
+    """Then a chunk has a dictionary page and no data page, whose place is 0."""
+    source = tmp_path / "old.parquet"
+    table = pa.table({"id": range(20), "text": ["a", "b"] * 10, "same": ["c"] * 20})
+    with pq.ParquetWriter(source, table.schema, use_dictionary=["text"]) as writer:
+        for start, length in ((0, 10), (10, 0), (10, 10)):
+            writer.write_table(table.slice(start, length))
+    answer = updated(source, [3, 12], pa.table({"same": ["x", "y"]}))
+    assert answer.name is not None
+    pages = []
+    for path in (source, tmp_path / answer.name):
+        chunk = pq.read_metadata(path).row_group(1).column(1)
+        start = chunk.dictionary_page_offset
+        pages.append(path.read_bytes()[start : start + chunk.total_compressed_size])
+    assert pages[0] == pages[1] != b""
+    polars = pytest.importorskip("polars")
+    assert polars.read_parquet(tmp_path / answer.name)["text"].to_list() == ["a", "b"] * 10
+
+
+def described(footer: pq.FileMetaData) -> dict[str, Any]:
+    """Return encodings and codec of the columns of a file."""
+    chunks = [footer.row_group(0).column(n) for n in range(footer.num_columns)]
+    return {c.path_in_schema: (set(c.encodings), c.compression) for c in chunks}
+
+
 @pytest.mark.parametrize("fault", FAULTS)
 def test_nothing_is_left_when_the_nth_write_goes_wrong(
     fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

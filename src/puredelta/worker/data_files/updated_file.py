@@ -42,6 +42,7 @@ from puredelta.worker.data_files.write_file import (
     known_options,
     new_encodings,
     refused,
+    written_leaves,
 )
 from puredelta.worker.file_columns import ColumnRules, as_stored
 from puredelta.worker.files import DataPath, NewFile, label
@@ -98,7 +99,7 @@ def update_file(
         _require_known(source, schema, limits)
         old = ParquetBytes.of(byte_ranges(task.source, source.ranges))
         update = _Update(task=task, schema=schema, source=source, old=old, values=values)
-        return in_new_file(task, next(iter(update.codecs().values())), update.written)
+        return in_new_file(task, update.codecs()[0], update.written)
     except (OnlySparkError, UnsupportedLayoutError) as failure:
         return refused(task.ordinal, f"{label(task.source)}: {failure}")
 
@@ -168,15 +169,14 @@ class _Update:
     old: ParquetBytes
     values: NewValues
 
-    def codecs(self) -> dict[str, str]:
-        """Return the codec of each leaf column, by Arrow's name, that of the first one first."""
+    def codecs(self) -> list[str]:
+        """Return the codec of each leaf column, by Arrow's name."""
         if self.source.num_row_groups == 0:
             raise OnlySparkError("a file without row groups")
         group = self.source.metadata.row_group(0)
         chunks = [group.column(n) for n in range(group.num_columns)]
-        found = {c.path_in_schema: c.compression for c in chunks}
-        codecs = {path: _CODECS.get(name, name.lower()) for path, name in found.items()}
-        for codec in set(codecs.values()) - {"none"}:
+        codecs = [_CODECS.get(chunk.compression, chunk.compression.lower()) for chunk in chunks]
+        for codec in {*codecs} - {"none"}:
             if codec not in _ARROW_CODECS or not pa.Codec.is_available(codec):
                 raise OnlySparkError(f"only Spark writes the codec {codec}")
         return codecs
@@ -251,18 +251,26 @@ class _Update:
     def _options(self, rows: pa.Table) -> dict[str, Any]:
         """Choose what the file chose for the columns that it has."""
         footer, codecs = self.source.metadata, self.codecs()
-        present = set(self.source.schema_arrow.names)
-        added = [name for name in rows.column_names if name not in present]
-        copied, new = copied_encodings(footer, rows), new_encodings(rows.select(added))
+        paths = {
+            name: [path for path, _ in written_leaves(rows.select([name]))]
+            for name in rows.column_names
+        }
+        leaves = {column.name.decode(): column.leaves for column in self.old.footer.columns}
+        stays = [n for n, found in paths.items() if len(leaves.get(n, ())) == len(found)]
+        added = [name for name in paths if name not in stays]
+        numbers = [leaf for name in stays for leaf in leaves[name]]
+        copied = copied_encodings(footer, rows.select(stays), numbers)
+        new = new_encodings(rows.select(added))
         limit = "dictionary_pagesize_limit"
-        leaves = {path: codec for path, codec in codecs.items() if path.split(".")[0] in present}
-        codec = next(iter(codecs.values()))
+        known = dict(zip((p for name in stays for p in paths[name]), numbers, strict=True))
         return {
             **copied,
             "use_dictionary": [*(copied["use_dictionary"] or ()), *(new["use_dictionary"] or ())]
             or False,
             limit: max(copied[limit], new[limit]),
-            "compression": {**dict.fromkeys(added, codec), **leaves} if added or leaves else codec,
+            "compression": {
+                path: codecs[known.get(path, 0)] for found in paths.values() for path in found
+            },
             **decimal_options(self.source),
             **known_options(write_page_index=footer.row_group(0).column(0).has_column_index),
         }

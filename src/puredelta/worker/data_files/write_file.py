@@ -401,12 +401,15 @@ def saving_dictionaries(footer: pq.FileMetaData, rows: pa.Table) -> list[str]:
     return [column.path for column in _columns(footer, rows) if column.dictionary_saves()]
 
 
-def copied_encodings(footer: pq.FileMetaData, rows: pa.Table) -> dict[str, Any]:
+def copied_encodings(
+    footer: pq.FileMetaData, rows: pa.Table, leaves: Sequence[int] | None = None
+) -> dict[str, Any]:
     """Return the options of Arrow's writer for a copy of a file; ``rows`` are the first of it.
 
     The copy of a column is not much larger than the column was, whatever made it small.
+    ``leaves`` are the numbers of the file's leaves that ``rows`` have; ``None``: all of them.
     """
-    columns = list(_columns(footer, rows))
+    columns = list(_columns(footer, rows, leaves))
     dictionaries = [column for column in columns if column.dictionary_saves()]
     others = {
         column.path: column.encoding
@@ -457,13 +460,17 @@ class _Column:
         return self.stored_bytes < self.plain_bytes * (1 - _SAVED_SHARE)
 
 
-def _columns(footer: pq.FileMetaData, rows: pa.Table) -> Iterator[_Column]:
+def _columns(
+    footer: pq.FileMetaData, rows: pa.Table, numbers: Sequence[int] | None = None
+) -> Iterator[_Column]:
     step = -(-footer.num_row_groups // _GROUPS_MAX)
     groups = [_chunks(footer, n) for n in range(0, footer.num_row_groups, step)]
     leaves = pq.ParquetSchema(footer)
     written = written_leaves(rows.slice(0, _SAMPLE_ROWS))
     # The rows may have more columns, at their end.
-    for n, ((path, values), *chunks) in enumerate(zip(written, *groups, strict=False)):
+    every = range(footer.num_columns) if numbers is None else numbers
+    for n, (path, values) in zip(every, written, strict=False):
+        chunks = [group[n] for group in groups]
         encodings = {encoding for chunk in chunks for encoding in chunk.encodings}
         num_values = sum(chunk.num_values - _null_count(chunk) for chunk in chunks)
         value_bytes = _value_bytes(leaves.column(n), values)

@@ -8,7 +8,7 @@ footer is refused.
 Traps this module knows:
 
 * A chunk begins at its dictionary page if it has one, else at its first data page; a place of 0
-  says that there is no dictionary.
+  says that there is none. A chunk without rows may have a dictionary page alone.
 * parquet-mr before 1.2.9 left the header of the dictionary page out of a chunk's size
   (PARQUET-816).
 * ``RowGroup.file_offset`` and ``total_compressed_size`` decide which task of Spark reads a group.
@@ -82,9 +82,8 @@ class Chunk:
         if not meta.fields.keys() <= _META_KNOWN or meta.number(_INDEX_PAGE_AT):
             raise UnsupportedLayoutError("metadata of a column chunk with unknown fields")
         self.raw, self.meta = raw, meta
-        start, dictionary = meta.number(_DATA_AT), meta.number(_DICTIONARY_AT)
-        if 0 < dictionary < start:
-            start = dictionary
+        places = (meta.number(_DATA_AT), meta.number(_DICTIONARY_AT))
+        start = min((at for at in places if at > 0), default=0)
         self.span: Span = (start, start + meta.number(_COMPRESSED))
         """Its pages, the dictionary page included."""
 

@@ -1,0 +1,16 @@
+"""A sample of the spliced files of ``make fuzz``."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.fuzz.spliced import READERS, run
+
+
+@pytest.mark.filterwarnings("ignore")  # of other readers
+def test_every_reader_finds_the_rows_of_a_file_of_copied_chunks(spark: SparkSession) -> None:
+    counts = run(spark, 12, seed=0)
+    assert "VIOLATION" not in counts
+    assert len(counts) > 3
+    assert len(READERS) == 5
