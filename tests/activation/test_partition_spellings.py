@@ -7,9 +7,11 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import DataStreamWriter
 from pyspark.sql.types import StringType
 
 from puredelta.log.replay.table_log import TableLog
@@ -66,10 +68,10 @@ REST = [
 Command = Callable[[SparkSession, str, DataFrame], object]
 
 
-def dynamic(spark: SparkSession, sql: str) -> None:
+def dynamic(spark: SparkSession, write: Callable[[], object]) -> None:
     spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
     try:
-        spark.sql(sql)
+        write()
     finally:
         spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
 
@@ -79,6 +81,72 @@ def merged(spark: SparkSession, path: str, new: DataFrame) -> None:
     # A char(n) is filled up when it is read, and text of a frame is not.
     on = "rtrim(t.k) <=> s.k" if new.schema["k"].dataType == StringType() else "t.k <=> s.k"
     target.merge(new.alias("s"), on).whenMatchedUpdate(set={"id": "t.id + 10"}).execute()
+
+
+def drained(query: DataStreamWriter) -> None:
+    query.trigger(availableNow=True).start().awaitTermination()
+
+
+def streamed(spark: SparkSession, path: str, new: DataFrame) -> DataStreamWriter:
+    """Return a stream of the new rows, on its way to a table."""
+    new.write.format("delta").save(f"{path}-source")
+    rows = spark.readStream.format("delta").load(f"{path}-source")
+    return rows.writeStream.option("checkpointLocation", f"{path}-state")
+
+
+def batch_overwrite(spark: SparkSession, path: str, new: DataFrame) -> None:
+    def write(batch: DataFrame, _: int) -> None:
+        writer = batch.write.format("delta").mode("overwrite")
+        writer.option("partitionOverwriteMode", "dynamic").save(path)
+
+    drained(streamed(spark, path, new).foreachBatch(write))
+
+
+def vacuumed(spark: SparkSession, path: str, _: DataFrame) -> None:
+    """Remove the files of an UPDATE's partition, which the log spells in two ways."""
+    spark.sql(f"UPDATE delta.`{path}` SET id = id + 10 WHERE k <=> {{value}}")
+    key = "spark.databricks.delta.retentionDurationCheck.enabled"
+    spark.conf.set(key, "false")
+    try:
+        spark.sql(f"VACUUM delta.`{path}` RETAIN 0 HOURS")
+    finally:
+        spark.conf.unset(key)
+    assert {file.resolve() for file in Path(path).rglob("*.parquet")} == active_files(path)
+
+
+def active_files(path: str) -> set[Path]:
+    paths = TableLog.open(path).snapshot().files.rows["path"].to_pylist()
+    return {Path(path, unquote(file)).resolve() for file in paths}
+
+
+def listed_files(path: str) -> list[Path]:
+    """Return the files that the manifests of a table name."""
+    manifests = Path(path, "_symlink_format_manifest").rglob("manifest")
+    lines = [line for manifest in manifests for line in manifest.read_text().splitlines()]
+    return sorted(Path(line.removeprefix("file:")).resolve() for line in lines)
+
+
+def generated(spark: SparkSession, path: str, _: DataFrame) -> None:
+    spark.sql(f"GENERATE symlink_format_manifest FOR TABLE delta.`{path}`")
+    assert listed_files(path) == sorted(active_files(path))
+
+
+def followed(spark: SparkSession, path: str, _: DataFrame) -> None:
+    """Keep manifests after commits that write one spelling in place of two."""
+    key = "delta.compatibility.symlinkFormatManifest.enabled"
+    spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('{key}' = 'true')")
+    generated(spark, path, _)
+    for text in (
+        f"UPDATE delta.`{path}` SET id = id + 10 WHERE k <=> {{value}}",
+        f"OPTIMIZE delta.`{path}`",
+    ):
+        spark.sql(text)
+        assert listed_files(path) == sorted(active_files(path)), text
+
+
+def restored(spark: SparkSession, path: str, _: DataFrame) -> None:
+    spark.sql(f"DELETE FROM delta.`{path}` WHERE k <=> {{value}}")
+    spark.sql(f"RESTORE TABLE delta.`{path}` TO VERSION AS OF 1")
 
 
 COMMANDS: Mapping[str, tuple[Command, set[int]]] = {
@@ -93,7 +161,7 @@ COMMANDS: Mapping[str, tuple[Command, set[int]]] = {
     ),
     "INSERT OVERWRITE": (
         lambda spark, path, _: dynamic(
-            spark, f"INSERT OVERWRITE delta.`{path}` SELECT * FROM fresh"
+            spark, lambda: spark.sql(f"INSERT OVERWRITE delta.`{path}` SELECT * FROM fresh")
         ),
         {3, 9},
     ),
@@ -117,8 +185,63 @@ COMMANDS: Mapping[str, tuple[Command, set[int]]] = {
         ),
         {3, 11, 12},
     ),
+    "insertInto": (
+        lambda spark, path, new: dynamic(
+            spark, lambda: new.write.mode("overwrite").insertInto(f"delta.`{path}`")
+        ),
+        {3, 9},
+    ),
+    "foreachBatch": (batch_overwrite, {3, 9}),
+    "append of a stream": (
+        lambda spark, path, new: drained(
+            streamed(spark, path, new).format("delta").option("path", path)
+        ),
+        {1, 2, 3, 9},
+    ),
     "MERGE": (merged, {3, 11, 12}),
     "OPTIMIZE": (lambda spark, path, _: spark.sql(f"OPTIMIZE delta.`{path}`"), {1, 2, 3}),
+    "OPTIMIZE WHERE": (
+        lambda spark, path, _: spark.sql(f"OPTIMIZE delta.`{path}` WHERE k <=> {{value}}"),
+        {1, 2, 3},
+    ),
+    "ZORDER": (
+        lambda spark, path, _: spark.sql(f"OPTIMIZE delta.`{path}` ZORDER BY (id)"),
+        {1, 2, 3},
+    ),
+    "VACUUM": (vacuumed, {3, 11, 12}),
+    "GENERATE": (generated, {1, 2, 3}),
+    "manifests that follow": (followed, {3, 11, 12}),
+    "RESTORE": (restored, {1, 2, 3}),
+}
+
+
+def stream_source(spark: SparkSession, path: str, condition: str) -> DataFrame:
+    rows = spark.readStream.format("delta").load(path).where(condition)
+    drained(rows.writeStream.format("memory").queryName("seen"))
+    return spark.table("seen")
+
+
+READS: Mapping[str, Callable[[SparkSession, str, str], DataFrame]] = {
+    "query": lambda spark, path, condition: spark.read.format("delta").load(path).where(condition),
+    "source of a stream": stream_source,
+    "change feed": lambda spark, path, condition: (
+        spark.read.format("delta")
+        .option("readChangeFeed", "true")
+        .option("startingVersion", 0)
+        .load(path)
+        .where(condition)
+    ),
+    "SQL": lambda spark, path, condition: spark.sql(
+        f"SELECT id FROM delta.`{path}` VERSION AS OF 1 WHERE {condition}"
+    ),
+    "group": lambda spark, path, condition: spark.sql(
+        f"SELECT explode(ids) AS id FROM (SELECT k, collect_list(id) AS ids FROM delta.`{path}`"
+        f" GROUP BY k) WHERE {condition}"
+    ),
+    "join": lambda spark, path, condition: spark.sql(
+        f"SELECT t.id FROM delta.`{path}` t, fresh WHERE {condition.replace('k', 't.k', 1)}"
+        " AND rtrim(t.k) <=> rtrim(fresh.k)"
+    ),
 }
 
 
@@ -132,7 +255,10 @@ def paris(active: SparkSession) -> Iterator[SparkSession]:
 
 def make(spark: SparkSession, path: Path, case: Spelled) -> None:
     """Write the rows 1, 2 and 3 as a file each, and spell the first two in the log."""
-    spark.sql(f"CREATE TABLE delta.`{path}` (id INT, k {case.type}) USING delta PARTITIONED BY (k)")
+    spark.sql(
+        f"CREATE TABLE delta.`{path}` (id INT, k {case.type}) USING delta PARTITIONED BY (k)"
+        " TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
+    )
     kind = "STRING" if case.type.startswith("CHAR") else case.type
     value = f"CAST(IF(id = 3, {case.other}, {case.value}) AS {kind}) AS k"
     rows = spark.range(1, 4, 1, 3).selectExpr("CAST(id AS INT) AS id", value)
@@ -161,17 +287,21 @@ def check(spark: SparkSession, tmp_path: Path, case: Spelled) -> None:
     value = f"CAST({case.value} AS {kind})" if case.value == "NULL" else case.value
     new = spark.sql(f"SELECT 9 AS id, CAST({case.value} AS {kind}) AS k")
     new.createOrReplaceTempView("fresh")
-    table = spark.read.format("delta").load(str(origin))
-    assert sorted(r.id for r in table.where(f"k <=> {value}").collect()) == [1, 2]
+    for name, read in READS.items():
+        rows = read(spark, str(origin), f"k <=> {value}").collect()
+        assert sorted(row.id for row in rows) == [1, 2], name
     for name, (command, expected) in COMMANDS.items():
         path = tmp_path / "copy"
         shutil.copytree(origin, path)
         with_value = Session(spark, value)
         command(with_value, str(path), new)  # type: ignore[arg-type] - it has what they use
         assert ids(spark, path) == sorted(expected), name
-        if name == "OPTIMIZE":
+        if name in {"OPTIMIZE", "OPTIMIZE WHERE", "ZORDER"}:
             assert len(TableLog.open(str(path)).snapshot().files) == 2
-        shutil.rmtree(path)
+        found = spark.read.format("delta").load(str(path)).where(f"k <=> {value}").collect()
+        assert sorted(row.id for row in found) == sorted(expected - {3}), name
+        for left in tmp_path.glob("copy*"):
+            shutil.rmtree(left)
     spark.catalog.dropTempView("fresh")
 
 
