@@ -30,6 +30,7 @@ step (`puredelta.errors`):
 | `InvalidRequestError` (a `ValueError`) | change the request |
 | `TableNotFoundError` (a `LookupError`) | there is no table here |
 | `CorruptTableError` | the log or a file breaks the protocol |
+| `StorageAccessError` (a `PermissionError`) | the storage refuses this user or key: grant access |
 | `CommitUnknownError` | the storage did not answer: check the history first |
 | `CatalogError` | the log is written, the catalog entry is not |
 | `CatalogRequestError` (`puredelta.catalogs.failures`) | a catalog refused or did not answer |

@@ -20,6 +20,7 @@ from puredelta.commands.write.options import SaveMode, WriteOptions
 from puredelta.commands.write.planned_write import WriteOutcome
 from puredelta.commands.write.write_table import WriteRequest, write_table
 from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.session.pyspark_errors import like_pyspark
 from puredelta.spark.session.storage import file_system_options, open_log
 from puredelta.statements.execute.dispatch import run_sql
 from puredelta.statements.execute.explained import dry_run_text, explain_text, preview_text
@@ -46,6 +47,7 @@ class WriteArguments(NewTableArguments, total=False):
     """
 
 
+@like_pyspark
 def read(
     spark: SparkSession,
     path: str | os.PathLike[str],
@@ -88,6 +90,7 @@ def read(
     )
 
 
+@like_pyspark
 def read_changes(
     spark: SparkSession,
     path: str | os.PathLike[str],
@@ -129,6 +132,7 @@ def read_changes(
     )
 
 
+@like_pyspark
 def write(
     rows: DataFrame,
     path: str | os.PathLike[str],
@@ -172,6 +176,7 @@ def write(
     return write_table(rows, log, request)
 
 
+@like_pyspark
 def dry_run_write(
     rows: DataFrame,
     path: str | os.PathLike[str],
@@ -198,6 +203,7 @@ def dry_run_write(
     return tried_write.dry_run_write(rows, log, request)
 
 
+@like_pyspark
 def preview_write(
     rows: DataFrame,
     path: str | os.PathLike[str],
@@ -262,6 +268,7 @@ def _new_table(given: WriteArguments) -> NewTableProperties:
     )
 
 
+@like_pyspark
 def sql(spark: SparkSession, text: str, args: Arguments | None = None, **fields: Any) -> DataFrame:
     """Execute one SQL statement like ``spark.sql``, including those on Delta tables.
 
@@ -284,6 +291,7 @@ def sql(spark: SparkSession, text: str, args: Arguments | None = None, **fields:
     return run_sql(spark, text, args=args, fields=fields)
 
 
+@like_pyspark
 def explain(
     spark: SparkSession,
     text: str,
@@ -309,6 +317,7 @@ def explain(
     return explain_text(spark, text, mode=mode, args=args, fields=fields)
 
 
+@like_pyspark
 def dry_run(spark: SparkSession, text: str, args: Arguments | None = None, **fields: Any) -> Report:
     """Return the plan of a statement, with the counts of its execution; nothing is changed.
 
@@ -322,6 +331,7 @@ def dry_run(spark: SparkSession, text: str, args: Arguments | None = None, **fie
     return dry_run_text(spark, text, args=args, fields=fields)
 
 
+@like_pyspark
 def preview(
     spark: SparkSession,
     text: str,

@@ -849,6 +849,11 @@ class Message(Enum):
         "spark.databricks.delta.streaming.allowSchemaLocationOutsideCheckpointLocation to "
         "true to lift this.",
     )
+    STORAGE_ACCESS_DENIED = (
+        ErrorCode.STORAGE_ACCESS_DENIED,
+        "The storage refuses access: {reason}. Grant it to the user or the key of this session, "
+        "then run the statement again.",
+    )
     UNSUPPORTED_STORAGE_CREATION = (
         ErrorCode.UNSUPPORTED_STORAGE,
         "{path} cannot be written to: it is not known of {scheme!r} storage that of several "
@@ -2131,6 +2136,14 @@ class Message(Enum):
         ErrorCode.UNSUPPORTED_ON_CONNECT,
         "A script that names delta.`/path` needs a classic session: a Spark Connect client "
         "does not interpret scripts. Call its statements one by one.",
+    )
+    UNSUPPORTED_SOURCE = (
+        ErrorCode.UNSUPPORTED_SOURCE,
+        "{operation} of {view} is not possible: it is a view. Name the table whose rows it shows.",
+    )
+    EXPECT_TABLE_NOT_VIEW = (
+        ErrorCode.EXPECT_TABLE_NOT_VIEW,
+        "'{operation}' expects a table but {view} is a view. Name the table whose rows it shows.",
     )
     UNSUPPORTED_ON_CONNECT_VIEW = (
         ErrorCode.UNSUPPORTED_ON_CONNECT,

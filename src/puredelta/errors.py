@@ -12,6 +12,7 @@ class and SQLSTATE (E-01 to E-04)::
     +-- InvalidRequestError   the caller must change the request        (also ValueError)
     +-- TableNotFoundError    there is no table here                    (also LookupError)
     +-- CorruptTableError     the log or a file breaks the protocol
+    +-- StorageAccessError    the storage refuses a file: grant access  (also PermissionError)
     +-- CommitUnknownError    the outcome of the commit could not be established
 
 Texts are rows of `puredelta.error_messages`: an exception takes a row and the values of its
@@ -44,6 +45,7 @@ __all__ = [
     "Message",
     "MetadataChangedException",
     "ProtocolChangedException",
+    "StorageAccessError",
     "TableNotFoundError",
     "UnsupportedError",
 ]
@@ -166,6 +168,10 @@ class CorruptTableError(DeltaError):
     """
 
     _message_max = 4_000
+
+
+class StorageAccessError(DeltaError, PermissionError):
+    """The storage does not let this session read or write a file."""
 
 
 class CommitUnknownError(DeltaError):

@@ -9,6 +9,7 @@ know no PySpark, so an error takes on its second class on the way out.
 from __future__ import annotations
 
 import functools
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -29,10 +30,13 @@ from puredelta.errors import (
     DeltaError,
     ErrorCode,
     InvalidRequestError,
+    Message,
+    StorageAccessError,
     TableNotFoundError,
     UnsupportedError,
 )
 from puredelta.spark.jvm.gateway import JavaError
+from puredelta.store.base import StorageError
 from puredelta.store.registry import local_path
 
 P = ParamSpec("P")
@@ -71,6 +75,10 @@ class NoSuchTableError(_PySparkError, TableNotFoundError, AnalysisException):
 
 class UnsupportedHereError(_PySparkError, UnsupportedError, UnsupportedOperationException):
     """A request for something that this library does not implement."""
+
+
+class FailedStorageError(DeltaError, StorageError):
+    """A failure of the storage that a statement met outside of its commit."""
 
 
 class FailedJobError(SparkRuntimeException, JavaError):  # type: ignore[misc]
@@ -134,10 +142,12 @@ def unreadable_file(error: Exception, may_be_ours: Callable[[], bool]) -> Corrup
     on_disk = local_path(path)
     if not (may_be_ours() if on_disk is None else _is_below_log(on_disk)):
         return None
-    is_gone = found["kind"] == "FILE_NOT_EXIST"
+    is_refused = on_disk is not None and _is_refused(on_disk)
+    is_gone = found["kind"] == "FILE_NOT_EXIST" and not is_refused
+    fault = "is not there, or is no file" if is_gone else "cannot be read"
     return CorruptTableError(
-        f"A data file that the log of the table names "
-        f"{'is not there, or is no file' if is_gone else 'cannot be read'}: {path}. The table is "
+        f"A data file that the log of the table names {fault}: "
+        f"{path}{' (permission denied)' if is_refused else ''}. The table is "
         "unchanged. Bring the file back or grant access to it, or RESTORE the table to a version "
         "that does not need it. Files disappear when something else than a command on the table "
         "deletes them, or when VACUUM keeps less than queries need.",
@@ -147,7 +157,35 @@ def unreadable_file(error: Exception, may_be_ours: Callable[[], bool]) -> Corrup
 
 
 def _is_below_log(path: str) -> bool:
-    return any((parent / "_delta_log").is_dir() for parent in Path(path).parents)
+    # Path.is_dir raises an error where access is refused.
+    return any(os.path.isdir(parent / "_delta_log") for parent in Path(path).parents)  # noqa: PTH112
+
+
+def _is_refused(path: str) -> bool:
+    """Return whether this process may not read a file; Spark says that there is none."""
+    try:
+        Path(path).open("rb").close()
+    except OSError as error:
+        return isinstance(error, PermissionError)
+    return False
+
+
+def storage_error(error: OSError) -> DeltaError:
+    """Return the error of this library for a failure of a store, with its path and the next step.
+
+    >>> print(storage_error(PermissionError(13, "Permission denied", "/data/t/_delta_log")).message)
+    The storage refuses access: /data/t/_delta_log: Permission denied. Grant it to the user or the \
+key of this session, then run the statement again.
+    """
+    said = str(error) if error.filename is None else f"{error.filename}: {error.strerror}"
+    said = said.rstrip(".")
+    if isinstance(error, PermissionError):
+        return StorageAccessError(Message.STORAGE_ACCESS_DENIED, reason=said)
+    return FailedStorageError(
+        f"The storage of the table failed: {said}. Mend the cause, and look at the history of the "
+        "table before you run a write again.",
+        code=ErrorCode.STORAGE_FAILED,
+    )
 
 
 def like_pyspark(
@@ -155,9 +193,10 @@ def like_pyspark(
 ) -> Callable[P, R]:
     """Return the call with errors that have PySpark's class as well.
 
-    A data file that a job cannot read is an error with its name; ``may_be_ours`` says whether a
-    file in a store can be one of a Delta table. An error that PySpark raises as ``Py4JJavaError``
-    although it has an error class, such as SCALAR_SUBQUERY_TOO_MANY_ROWS, is a `FailedJobError`.
+    A data file that a job cannot read is an error with its name, and so is a file that the storage
+    refuses; ``may_be_ours`` says whether a file in a store can be one of a Delta table. An error
+    that PySpark raises as ``Py4JJavaError`` although it has an error class, such as
+    SCALAR_SUBQUERY_TOO_MANY_ROWS, is a `FailedJobError`.
     """
 
     @functools.wraps(call)
@@ -167,6 +206,8 @@ def like_pyspark(
         except DeltaError as error:
             take_pyspark_class(error)
             raise
+        except (PermissionError, StorageError) as error:
+            raise storage_error(error) from error
         except Exception as error:
             if (unreadable := unreadable_file(error, may_be_ours)) is not None:
                 raise unreadable from error

@@ -52,6 +52,9 @@ from puredelta.statements.names.names import (
     find_catalog_name,
     find_location,
     find_other_table,
+    is_view,
+    names_files,
+    not_found,
     open_table,
     require_table,
     resolve_name,
@@ -94,6 +97,7 @@ def alter(spark: SparkSession, statement: AlterStatement, *, text: str) -> DataF
     table, change = resolve_name(spark, statement.table), statement.change
     location = find_location(spark, table)
     if location is None:
+        _require_no_view(spark, table, change)
         return None
     if statement.known_to_spark:
         require_parsable(spark, text)
@@ -112,6 +116,27 @@ def alter(spark: SparkSession, statement: AlterStatement, *, text: str) -> DataF
     if isinstance(change, ColumnsChange) and entry is not None:
         follow_columns(spark, entry, to_spark(log.snapshot().config.schema))
     return no_rows(spark)
+
+
+def _require_no_view(
+    spark: SparkSession, name: TableName, change: TableChange | SetLocation
+) -> None:
+    """Refuse a rule for a view, or for files by their path, for which Spark has an internal error.
+
+    Raises:
+        InvalidRequestError: it is a view (EXPECT_TABLE_NOT_VIEW).
+        TableNotFoundError: it is like ``parquet.`/path` ``.
+    """
+    if not isinstance(change, AddCheck | DropConstraint):
+        return
+    if is_view(spark, name):
+        verb = "ADD" if isinstance(change, AddCheck) else "DROP"
+        operation = f"ALTER TABLE ... {verb} CONSTRAINT"
+        raise InvalidRequestError(
+            Message.EXPECT_TABLE_NOT_VIEW, operation=operation, view=str(name)
+        )
+    if names_files(name):
+        raise not_found(name)
 
 
 def _require_location(spark: SparkSession, table: TableName, now: str, wanted: str) -> None:

@@ -14,7 +14,7 @@ from puredelta.spark.session.catalogs import find_identifier
 from puredelta.spark.session.names import quote_name
 from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.storage import open_log
-from puredelta.statements.execute.views import find_view, require_whole_table
+from puredelta.statements.execute.views import find_view, require_no_view, require_whole_table
 from puredelta.statements.names.names import find_location, require_target, resolve_name
 from puredelta.statements.names.query_tables import Subqueries, with_views
 from puredelta.statements.names.views import TemporaryViews
@@ -53,6 +53,7 @@ def prepare_change(
     location = find_location(spark, name) if view is None else view.root_uri
     if location is None:
         require_target(name)
+        require_no_view(spark, name, statement)
         return None
     require_parsable(spark, text)
     log, subqueries = open_log(spark, location), Subqueries(spark, statement.ctes, views)

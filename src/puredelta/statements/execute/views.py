@@ -19,9 +19,11 @@ from puredelta.spark.catalog.relation_cache import (
 )
 from puredelta.spark.catalog.table_views import ViewOrigin, find_view_origin, path_view, shown_view
 from puredelta.spark.jvm.catalog import ViewEntry
+from puredelta.spark.jvm.frames import analyzed_plan
 from puredelta.spark.jvm.stored_text import define_view, view_query
-from puredelta.spark.session.names import display_name, parse_name
+from puredelta.spark.session.names import display_name, parse_name, quote_name
 from puredelta.spark.session.session import is_connect
+from puredelta.statements.names.names import is_view
 from puredelta.statements.names.query_tables import with_views
 from puredelta.statements.names.stored_views import with_stored_views
 from puredelta.statements.names.views import Again, TemporaryViews
@@ -109,6 +111,29 @@ def find_view(spark: SparkSession, target: TableName) -> ViewOrigin | None:
     return find_view_origin(spark, target.parts[0])
 
 
+def require_no_view(spark: SparkSession, name: TableName, statement: RowStatement) -> None:
+    """Refuse a view as the target of a statement, unless another source can change its rows.
+
+    Spark would call the table of the view unable to change, or raise INTERNAL_ERROR.
+
+    Raises:
+        InvalidRequestError: it is a view (DELTA_UNSUPPORTED_SOURCE).
+    """
+    if not is_view(spark, name):
+        return
+    if not is_connect(spark):
+        rows = spark.table(quote_name(name.parts))
+        if any(leaf.kind == "DataSourceV2Relation" for leaf in analyzed_plan(rows).leaves):
+            return
+    raise InvalidRequestError(
+        Message.UNSUPPORTED_SOURCE, operation=_operation(statement), view=str(name)
+    )
+
+
+def _operation(statement: RowStatement) -> str:
+    return "MERGE" if isinstance(statement, MergeStatement) else operation_name(statement.spec)
+
+
 def require_whole_table(
     view: ViewOrigin, name: TableName, statement: RowStatement, *, log: TableLog
 ) -> None:
@@ -122,7 +147,7 @@ def require_whole_table(
             (DELTA_FAILED_SCAN_WITH_HISTORICAL_VERSION), or a MERGE assigns a field
             (DELTA_MERGE_UNEXPECTED_ASSIGNMENT_KEY).
     """
-    operation = "MERGE" if isinstance(statement, MergeStatement) else operation_name(statement.spec)
+    operation = _operation(statement)
     if view.table.is_time_travel:
         raise InvalidRequestError(
             Message.FAILED_SCAN_WITH_HISTORICAL_VERSION,

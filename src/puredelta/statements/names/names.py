@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import islice
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from puredelta.catalogs.catalog import address_of
@@ -117,9 +118,13 @@ def find_other_format(spark: SparkSession, name: TableName) -> str | None:
     """
     if (entry := find_other_table(spark, name)) is not None:
         return (entry.provider or "").lower() or None
-    is_of_path = name.path is None and len(name.parts) == _PATH_PARTS and "/" in name.parts[1]
-    provider = name.parts[0].lower() if is_of_path else FORMAT
+    provider = name.parts[0].lower() if names_files(name) else FORMAT
     return None if provider == FORMAT else provider
+
+
+def names_files(name: TableName) -> bool:
+    """Tell a name like ``parquet.`/path` ``, of files that are no Delta table."""
+    return name.path is None and len(name.parts) == _PATH_PARTS and "/" in name.parts[1]
 
 
 def find_name(text: str) -> TableName | None:
@@ -159,6 +164,17 @@ def is_known(spark: SparkSession, name: TableName) -> bool:
     if (identifier := find_identifier(spark, name.parts)) is not None:
         return find_loaded(spark, identifier) is not None
     return spark.catalog.tableExists(quote_name(name.parts))
+
+
+def is_view(spark: SparkSession, name: TableName) -> bool:
+    """Tell whether a name is that of a view: temporary, global or kept in the catalog."""
+    if name.path is not None or find_identifier(spark, name.parts) is not None:
+        return False
+    try:
+        entry = spark.catalog.getTable(quote_name(name.parts))
+    except PySparkException:
+        return False  # Spark raises the error of the statement itself
+    return entry.isTemporary or entry.tableType == "VIEW"
 
 
 def not_found(name: TableName) -> TableNotFoundError:

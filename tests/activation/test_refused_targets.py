@@ -1,0 +1,174 @@
+"""Statements on views and on storage that refuses access: each error names the next step."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import SparkSession
+
+import puredelta
+from puredelta.errors import DeltaError, ErrorCode
+from puredelta.spark.session.pyspark_errors import unreadable_file
+from puredelta.store.local import LocalStore
+from puredelta.tables import DeltaTable
+
+VIEWS = ("plain", "global_temp.everywhere", "of_files", "stored", "stored_part", "stored_plain")
+CHANGES = {
+    "DELETE": "DELETE FROM {} WHERE id = 1",
+    "UPDATE": "UPDATE {} SET v = 2 WHERE id = 1",
+    "MERGE": "MERGE INTO {} t USING plain s ON t.id = s.id WHEN MATCHED THEN DELETE",
+}
+
+
+@pytest.fixture
+def views(active: SparkSession, tmp_path: Path) -> Iterator[SparkSession]:
+    rows = active.range(5).selectExpr("id", "id AS v")
+    rows.createOrReplaceTempView("plain")
+    rows.createOrReplaceGlobalTempView("everywhere")
+    rows.write.parquet(f"{tmp_path}/files")
+    active.read.parquet(f"{tmp_path}/files").createOrReplaceTempView("of_files")
+    active.sql(f"CREATE TABLE rows_of_view (id LONG, v LONG) USING delta LOCATION '{tmp_path}/t'")
+    active.sql("CREATE VIEW stored AS SELECT * FROM rows_of_view")
+    active.sql("CREATE VIEW stored_part AS SELECT * FROM rows_of_view WHERE id > 0")
+    active.sql("CREATE VIEW stored_plain AS SELECT id, id AS v FROM range(3)")
+    yield active
+    for name in ("stored", "stored_part", "stored_plain"):
+        active.sql(f"DROP VIEW {name}")
+    active.sql("DROP TABLE rows_of_view")
+    for name in ("plain", "of_files"):
+        active.catalog.dropTempView(name)
+    active.catalog.dropGlobalTempView("everywhere")
+
+
+def test_a_view_that_is_no_table_is_no_target(views: SparkSession) -> None:
+    """Spark's own answer to DELETE is INTERNAL_ERROR; it calls a Delta table unable to UPDATE."""
+    for view in VIEWS:
+        for operation, text in CHANGES.items():
+            with pytest.raises(AnalysisException, match=f"{operation} of {view} ") as caught:
+                views.sql(text.format(view))
+            assert isinstance(caught.value, DeltaError), (view, operation)
+            assert caught.value.code is ErrorCode.UNSUPPORTED_SOURCE
+
+
+def test_a_rule_is_for_tables_only(views: SparkSession, tmp_path: Path) -> None:
+    for text in ("ADD CONSTRAINT c CHECK (id > 0)", "DROP CONSTRAINT IF EXISTS c"):
+        for view in VIEWS:
+            with pytest.raises(AnalysisException, match="EXPECT_TABLE_NOT_VIEW"):
+                views.sql(f"ALTER TABLE {view} {text}")
+        for name in ("parquet", "csv"):
+            with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+                views.sql(f"ALTER TABLE {name}.`{tmp_path}/files` {text}")
+
+
+def test_tables_of_other_formats_get_the_answer_of_spark(views: SparkSession) -> None:
+    views.sql("CREATE TABLE others (id LONG, v LONG) USING parquet")
+    try:
+        for text in CHANGES.values():
+            with pytest.raises(PySparkException) as caught:
+                views.sql(text.format("others"))
+            assert caught.value.getCondition() == "UNSUPPORTED_FEATURE.TABLE_OPERATION"
+            assert not isinstance(caught.value, DeltaError)
+    finally:
+        views.sql("DROP TABLE others")
+
+
+READS: dict[str, Callable[[SparkSession, str], object]] = {
+    "load": lambda spark, path: spark.read.format("delta").load(path),
+    "SELECT": lambda spark, path: spark.sql(f"SELECT * FROM delta.`{path}`"),
+    "stream": lambda spark, path: spark.readStream.format("delta").load(path),
+    "forPath": DeltaTable.forPath,
+    "history": lambda spark, path: spark.sql(f"DESCRIBE HISTORY delta.`{path}`"),
+    "api": puredelta.read,
+}
+WRITES: dict[str, Callable[[SparkSession, str], object]] = {
+    "append": lambda spark, path: spark.range(1).write.format("delta").mode("append").save(path),
+    "api": lambda spark, path: puredelta.write(spark.range(1), path, mode="append"),
+    "DELETE": lambda spark, path: spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 1"),
+    "UPDATE": lambda spark, path: DeltaTable.forPath(spark, path).update("id = 1", {"id": "9"}),
+    "MERGE": lambda spark, path: spark.sql(
+        f"MERGE INTO delta.`{path}` t USING (SELECT id FROM range(3)) s ON t.id = s.id"
+        " WHEN MATCHED THEN DELETE"
+    ),
+    "OPTIMIZE": lambda spark, path: spark.sql(f"OPTIMIZE delta.`{path}`"),
+    "properties": lambda spark, path: spark.sql(
+        f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('a' = 'b')"
+    ),
+    "constraint": lambda spark, path: spark.sql(
+        f"ALTER TABLE delta.`{path}` ADD CONSTRAINT c CHECK (id >= 0)"
+    ),
+    "GENERATE": lambda spark, path: spark.sql(
+        f"GENERATE symlink_format_manifest FOR TABLE delta.`{path}`"
+    ),
+}
+
+
+def _refuse(monkeypatch: pytest.MonkeyPatch, *methods: str) -> None:
+    """Let the local store refuse some of its methods, as a directory without the right does."""
+
+    def refuse(store: LocalStore, path: str, *_: object, **__: object) -> object:
+        raise PermissionError(errno.EACCES, "Permission denied", f"{store.root_uri}/{path}")
+
+    for name in methods:
+        monkeypatch.setattr(LocalStore, name, refuse)
+
+
+@pytest.fixture
+def table(active: SparkSession, tmp_path: Path) -> str:
+    path = f"{tmp_path}/t"
+    for first in (0, 5):
+        rows = active.range(first, first + 5).coalesce(1)
+        rows.write.format("delta").mode("append").save(path)
+    return path
+
+
+@pytest.mark.parametrize("name", READS)
+def test_a_log_that_may_not_be_read(
+    active: SparkSession, table: str, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    _refuse(monkeypatch, "list_from", "read", "read_end", "open")
+    with pytest.raises(DeltaError, match=r"_delta_log.*Permission denied") as caught:
+        READS[name](active, table)
+    assert caught.value.code is ErrorCode.STORAGE_ACCESS_DENIED
+    assert isinstance(caught.value, PermissionError)
+    assert "Grant" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_a_log_that_may_not_be_written(
+    active: SparkSession, table: str, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    with monkeypatch.context() as refused:
+        _refuse(refused, "put_if_absent", "put_parts_if_absent", "put")
+        with pytest.raises(DeltaError, match=r"Permission denied.*[Gg]rant") as caught:
+            WRITES[name](active, table)
+        assert caught.value.code in {ErrorCode.STORAGE_ACCESS_DENIED, ErrorCode.WRITE_FAILED}
+    assert active.read.format("delta").load(table).count() == 10
+
+
+def test_a_data_file_that_may_not_be_read_is_named(
+    active: SparkSession, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark says of such a file that it does not exist, and nothing of the reason."""
+    data = next(Path(table).rglob("*.parquet"))
+    held = data.read_bytes()
+    data.unlink()
+    with pytest.raises(DeltaError, match="is not there") as gone:
+        active.read.format("delta").load(table).collect()
+    assert gone.value.code is ErrorCode.FAILED_READ_FILE_NOT_EXIST
+    cause = gone.value.__cause__
+    assert isinstance(cause, Exception)
+    data.write_bytes(held)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuse)
+    found = unreadable_file(cause, lambda: True)
+    assert found is not None
+    assert found.code is ErrorCode.FAILED_READ_FILE
+    assert "(permission denied)" in str(found)
+    assert data.name in str(found)
