@@ -100,8 +100,10 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
             "statements/parse/row_changes.py",
         }
     ),
-    "one step of a conversion, or one source of its files": frozenset(
+    "one step of a conversion or an export, or one source of its files": frozenset(
         {
+            "iceberg/data_files.py",
+            "iceberg/manifests.py",
             "commands/convert/listing.py",
             "commands/convert/schema.py",
             "commands/convert/verify.py",

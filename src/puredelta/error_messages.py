@@ -836,6 +836,40 @@ class Message(Enum):
         "Version {version} is not before version {newer}. Write the older one first.",
     )
 
+    # iceberg
+    UNIVERSAL_FORMAT_CONVERSION_FAILED_METADATA = (
+        ErrorCode.UNIVERSAL_FORMAT_CONVERSION_FAILED,
+        "The file {path} is no metadata of Iceberg: {error}. Remove the folder {directory} of the "
+        "table, which has nothing else, and export again.",
+    )
+    UNIVERSAL_FORMAT_CONVERSION_FAILED_RACE = (
+        ErrorCode.UNIVERSAL_FORMAT_CONVERSION_FAILED,
+        "Failed to convert the newest version of {path} to the universal format {format}: other "
+        "exporters were faster {attempts} times. Export again.",
+    )
+    UNIVERSAL_FORMAT_VIOLATION_COLUMN = (
+        ErrorCode.UNIVERSAL_FORMAT_VIOLATION,
+        "The validation of Universal Format ({format}) has failed: the column {column} {reason}. "
+        "Nothing was exported. Export a table without the column, or with another type.",
+    )
+    UNIVERSAL_FORMAT_VIOLATION_NAME = (
+        ErrorCode.UNIVERSAL_FORMAT_VIOLATION,
+        "The validation of Universal Format ({format}) has failed: {name} is the table at "
+        "{location} in the catalog, not {path}. Choose another name, or drop that table.",
+    )
+    UNIVERSAL_FORMAT_VIOLATION_PARTITION = (
+        ErrorCode.UNIVERSAL_FORMAT_VIOLATION,
+        "The validation of Universal Format ({format}) has failed: the partition value {value!r} "
+        "of the column {column} is no value of its type, or a time without a zone. Nothing was "
+        "exported. Write the rows of this partition again.",
+    )
+    UNIVERSAL_FORMAT_VIOLATION_VECTORS = (
+        ErrorCode.UNIVERSAL_FORMAT_VIOLATION,
+        "The validation of Universal Format ({format}) has failed: {files} of {path} have deletion "
+        "vectors. Nothing was exported. Write them again with REORG TABLE ... APPLY (PURGE), and "
+        "set delta.enableDeletionVectors = false.",
+    )
+
     # spark/jvm
     INVALID_ARGUMENT_UNICODE = (
         ErrorCode.INVALID_ARGUMENT,
@@ -2358,6 +2392,10 @@ class Message(Enum):
     )
 
     # cli
+    INVALID_WRITE_OPTION_CATALOG_OF_ICEBERG = (
+        ErrorCode.INVALID_WRITE_OPTION,
+        "iceberg {action}: --catalog and --name belong to register, which needs both.",
+    )
     INVALID_WRITE_OPTION_KEYS_WITHOUT_ROWS = (
         ErrorCode.INVALID_WRITE_OPTION,
         "--keys is for the rows that differ. Add --rows.",

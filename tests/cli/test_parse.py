@@ -22,6 +22,7 @@ from puredelta.cli.run import read_command_line, run_command_line
 
 TEXTS = {
     "float range": ("1.5", 1.5),
+    "choice": ("export", "export"),
     "integer range": ("7", 7),
     "path": ("some/file", Path("some/file")),
     "text": ("a b", "a b"),

@@ -99,6 +99,19 @@ COMMANDS = (
         ),
     ),
     DeclaredCommand(
+        "iceberg",
+        LOG,
+        "Export the newest version to Iceberg (export), and name it in a catalog (register).",
+        (
+            DeclaredArgument(
+                "action", "export or register.", type=click.Choice(("export", "register"))
+            ),
+            _TABLE,
+            _option("--catalog", "A catalog of pyiceberg's configuration."),
+            _option("--name", "The table's name in the catalog: namespace.table."),
+        ),
+    ),
+    DeclaredCommand(
         "report",
         LOG,
         "Write one HTML page about a table: history, sizes, clustering, warnings.",

@@ -13,6 +13,7 @@ from puredelta.catalogs.catalog import TableIdentifier
 from puredelta.catalogs.settings import find_catalog
 from puredelta.cli.parse import Context
 from puredelta.errors import InvalidRequestError, Message
+from puredelta.iceberg.entry import export_log, register_log
 from puredelta.inspection.commits import CommitFacts, commit_facts, diff_lines, require_before
 from puredelta.inspection.described import Row, detail_row, file_rows, history_row
 from puredelta.log.files.file_table import file_keys
@@ -169,6 +170,31 @@ def _commit_row(commit: CommitFacts) -> dict[str, object]:
         "addedFiles": commit.num_added,
         "removedFiles": commit.num_removed,
     }
+
+
+def iceberg(
+    context: Context, *, action: str, table: str, catalog: str | None, name: str | None
+) -> None:
+    """Export the newest version to Iceberg; ``register`` also names it in a catalog of pyiceberg.
+
+    Raises:
+        InvalidRequestError: the catalog or the name is missing, or given without ``register``.
+    """
+    wanted = 2 if action == "register" else 0
+    if sum(given is not None for given in (catalog, name)) != wanted:
+        raise InvalidRequestError(Message.INVALID_WRITE_OPTION_CATALOG_OF_ICEBERG, action=action)
+    log = open_log(context, table)
+    exported = export_log(log)
+    if catalog is not None and name is not None:
+        exported = register_log(log, catalog, name)
+    context.output.value(
+        {
+            "version": exported.version,
+            "snapshotId": exported.snapshot_id,
+            "metadataLocation": exported.metadata_location,
+            "isNew": exported.is_new,
+        }
+    )
 
 
 def report(context: Context, *, table: str, out: Path | None, commits: int) -> None:

@@ -19,6 +19,7 @@ from puredelta.commands.command import Command, PostCommitHook
 from puredelta.commands.dependent_rules import require_harmless_change
 from puredelta.commands.generate import update_manifests
 from puredelta.errors import CommitUnknownError, DeltaError
+from puredelta.iceberg.entry import export_log
 from puredelta.log.commit.commit_request import CommitRequest, Committed
 from puredelta.log.commit.post_commit import CheckpointWish, write_due_checkpoint
 from puredelta.protocol.actions.actions import (
@@ -77,7 +78,7 @@ def finish(
             _flush_new_files(command, request)
         committed = _commit(command, request)
     write_due_checkpoint(command.log, committed, wish=checkpoint, environment=command.environment)
-    for hook in (_SET_TRANSACTION, _CACHED_FRAMES, _MANIFESTS, _OTHER_FORMATS, *command.hooks):
+    for hook in (*_HOOKS, *command.hooks):
         _run(hook, command, committed)
     return committed
 
@@ -166,6 +167,12 @@ def _warn_readers(command: Command, committed: Committed) -> None:
         )
 
 
+def _export(command: Command, committed: Committed) -> None:
+    """Export the newest version to Iceberg, with those that an earlier failure left out."""
+    if committed.config.properties.iceberg_export:
+        export_log(command.log)
+
+
 def _reset(command: Command, _: Committed) -> None:
     command.settings.reset_set_transaction(command.spark)
 
@@ -179,3 +186,5 @@ _MANIFESTS = PostCommitHook(name="update of symlink manifests", run=_follow)
 _OTHER_FORMATS = PostCommitHook(name="warning about other formats", run=_warn_readers)
 _SET_TRANSACTION = PostCommitHook(name="reset of txnVersion", run=_reset)
 _CACHED_FRAMES = PostCommitHook(name="refresh of cached frames", run=_refresh)
+_ICEBERG = PostCommitHook(name="export to Iceberg", run=_export)
+_HOOKS = (_SET_TRANSACTION, _CACHED_FRAMES, _MANIFESTS, _OTHER_FORMATS, _ICEBERG)

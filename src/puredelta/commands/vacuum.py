@@ -32,7 +32,8 @@ from puredelta.commands.statement.parts import (
 from puredelta.commands.statement.prepared import PreparedFiles, running_statement
 from puredelta.commands.statement.report import Report
 from puredelta.commands.statement.stages import StageTimer
-from puredelta.errors import InvalidRequestError, Message
+from puredelta.errors import DeltaError, InvalidRequestError, Message
+from puredelta.iceberg.entry import export_log, is_exported
 from puredelta.log.commit.commit_request import CommitRequest
 from puredelta.log.files.clock import Clock, wall_clock
 from puredelta.log.maintenance.garbage import (
@@ -458,6 +459,7 @@ def _delete_recorded(plan: VacuumPlan) -> VacuumOutcome:
     try:
         newest = command.log.snapshot()
         garbage = garbage.without(referenced_files(newest, removed_since_ms=before_ms))
+        _expire_exports(command.log, before_ms=before_ms)
         num_deleted = _delete(command.log.store, garbage)
     except BaseException:
         _record(command, vacuum_end(completed=False), {})
@@ -474,6 +476,24 @@ def _delete_recorded(plan: VacuumPlan) -> VacuumOutcome:
         command.log.root_uri,
     )
     return _outcome(command.log, garbage, num_deleted=num_deleted)
+
+
+def _expire_exports(log: TableLog, *, before_ms: int) -> None:
+    """Drop snapshots of Iceberg whose data files are deleted next; the newest version is exported.
+
+    A failure is logged: readers of Iceberg may miss files then.
+    """
+    if not is_exported(log):
+        return
+    try:
+        export_log(log, expire_before_ms=before_ms)
+    except (DeltaError, OSError) as failure:
+        logger.warning(
+            "Iceberg metadata of %s may name files that VACUUM deletes: %s. Run puredelta iceberg "
+            "export, or remove the folder _iceberg.",
+            log.root_uri,
+            failure,
+        )
 
 
 def _outcome(log: TableLog, garbage: Garbage, *, num_deleted: int) -> VacuumOutcome:

@@ -23,7 +23,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta, timezone
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +33,7 @@ from pydantic import ValidationError as InvalidJsonError
 from pyiceberg import types as I
 from pyiceberg.conversions import from_bytes
 from pyiceberg.exceptions import ValidationError
-from pyiceberg.io import FileIO, InputFile, OutputFile
+from pyiceberg.io import FileIO
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema, index_by_id
@@ -51,9 +51,10 @@ from puredelta.errors import (
     Message,
     UnsupportedError,
 )
+from puredelta.iceberg.storage import StoreFileIO, located
 from puredelta.log.files.parquet_footer import map_footers, schema_message
 from puredelta.protocol.actions.deletion_vector import RowIndexes
-from puredelta.protocol.actions.paths import absolute_uri, encode_path, encode_uri, relative_path
+from puredelta.protocol.actions.paths import encode_path, encode_uri, relative_path
 from puredelta.protocol.features.column_mapping import FIELD_ID, PHYSICAL_NAME
 from puredelta.protocol.features.type_widening import can_widen, with_type_changes
 from puredelta.protocol.schema.partition_values import (
@@ -445,52 +446,6 @@ def python_value(kind: I.PrimitiveType, value: Any) -> Any:
             return (_EPOCH + timedelta(microseconds=value)).replace(tzinfo=timezone.utc)
         case _:
             return value
-
-
-class StoreInputFile(InputFile):
-    """One file, by its location."""
-
-    def __init__(self, location: str, store: Store) -> None:
-        super().__init__(location)
-        directory, _, self._name = located(store, location).rpartition("/")
-        self._store = store.at(directory)
-
-    def __len__(self) -> int:
-        """Return the size in bytes."""
-        return self._store.read_end(self._name, 1).size_bytes
-
-    def exists(self) -> bool:
-        """Tell whether the file is there."""
-        return self._store.exists(self._name)
-
-    def open(self, seekable: bool = True) -> BinaryIO:  # noqa: ARG002, FBT001, FBT002 - pyiceberg's
-        """Open the file for reading."""
-        return self._store.open(self._name)
-
-
-class StoreFileIO(FileIO):
-    """Read access to all of Iceberg's files."""
-
-    def __init__(self, store: Store) -> None:
-        super().__init__()
-        self._store = store
-
-    def new_input(self, location: str) -> StoreInputFile:
-        """Return a file to read."""
-        return StoreInputFile(location, self._store)
-
-    def new_output(self, location: str) -> OutputFile:
-        """Refuse: a conversion leaves Iceberg's files as they are."""
-        raise PermissionError(location)
-
-    def delete(self, location: str | InputFile | OutputFile) -> None:
-        """Refuse: a conversion leaves Iceberg's files as they are."""
-        raise PermissionError(location)
-
-
-def located(store: Store, location: str) -> str:
-    """Return a location of Iceberg's metadata as an absolute, decoded URI."""
-    return absolute_uri(store.root_uri, encode_uri(location))
 
 
 _ID = b"PARQUET:field_id"

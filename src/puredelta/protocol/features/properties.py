@@ -230,6 +230,7 @@ class TableProperties:
     enable_row_tracking: ClassVar = _switch("delta.enableRowTracking")
     enable_type_widening: ClassVar = _switch("delta.enableTypeWidening")
     enable_variant_shredding: ClassVar = _switch("delta.enableVariantShredding")
+    iceberg_export: ClassVar = _switch("puredelta.iceberg.export")
     in_commit_timestamp_enablement_timestamp_ms: ClassVar = _Property[int | None](
         "delta.inCommitTimestampEnablementTimestamp", _whole, None
     )

@@ -1,0 +1,445 @@
+"""The export of a table's newest version: one more snapshot of its Iceberg metadata.
+
+The export is incremental: the commits since the last exported version say what changed. Where they
+cannot say it, the manifests of the last export are compared with the files of the version.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyiceberg.manifest import DataFile, ManifestFile
+from pyiceberg.schema import Schema
+from pyiceberg.table.metadata import TableMetadataV2
+from pyiceberg.table.name_mapping import NameMapping, parse_mapping_from_json
+from pyiceberg.table.refs import SnapshotRef, SnapshotRefType
+from pyiceberg.table.snapshots import MetadataLogEntry, Operation, SnapshotLogEntry, Summary
+from pyiceberg.table.snapshots import Snapshot as IcebergSnapshot
+from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
+from pyiceberg.types import DoubleType
+
+from puredelta.errors import ConflictError, DeltaError, Message, UnsupportedError
+from puredelta.iceberg.data_files import data_files, file_locations
+from puredelta.iceberg.entry import Exported
+from puredelta.iceberg.manifests import (
+    MANIFESTS_MAX,
+    Changes,
+    ManifestWriter,
+    Totals,
+    live_files,
+)
+from puredelta.iceberg.schema import (
+    LAST_PARTITION_ID,
+    IcebergLayout,
+    are_ids_kept,
+    iceberg_layout,
+    known_ids,
+    partition_spec,
+)
+from puredelta.iceberg.storage import MetadataFolder, StoreFileIO, iceberg_location
+from puredelta.log.files.clock import Clock, wall_clock
+from puredelta.log.files.file_table import FileTable
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.actions import Add, Remove
+from puredelta.protocol.actions.paths import absolute_uri
+from puredelta.quantities import counted, in_milliseconds
+
+logger = logging.getLogger(__name__)
+
+NAME_MAPPING = "schema.name-mapping.default"
+DELTA_VERSION = "delta-version"
+DELTA_TIMESTAMP = "delta-timestamp"
+TABLE_ID = "delta-table-id"
+_PROTECTION = {"gc.enabled": "false"}
+"""Keeps Iceberg's engines from deleting data files, which belong to the Delta table."""
+_ATTEMPTS_MAX = 20
+_SNAPSHOTS_MAX = 1_000
+_METADATA_FILES_MAX = 100
+_ANY = Changes(added=(), replaced={"any"})
+
+
+def export_version(
+    log: TableLog, *, clock: Clock = wall_clock, expire_before_ms: int | None = None
+) -> Exported:
+    """Export the newest version of a table, unless it is exported already.
+
+    Snapshots older than ``expire_before_ms`` are dropped, by default those older than
+    ``delta.deletedFileRetentionDuration``, whose data files VACUUM may delete.
+
+    Raises:
+        UnsupportedError: Iceberg cannot express the table (DELTA_UNIVERSAL_FORMAT_VIOLATION);
+            nothing is written.
+        ConflictError: other exporters were always faster
+            (DELTA_UNIVERSAL_FORMAT_CONVERSION_FAILED).
+    """
+    log.allow_writes()
+    for _ in range(_ATTEMPTS_MAX):
+        export = _Export.prepared(log)
+        before_ms = expire_before_ms
+        if before_ms is None:
+            retention = export.snapshot.config.properties.deleted_file_retention
+            before_ms = clock() - in_milliseconds(retention)
+        done = export.run(now_ms=clock(), before_ms=before_ms)
+        if done is not None:
+            return done
+    raise ConflictError(
+        Message.UNIVERSAL_FORMAT_CONVERSION_FAILED_RACE,
+        format="iceberg",
+        path=log.root_uri,
+        attempts=_ATTEMPTS_MAX,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Export:
+    """One attempt to export a version."""
+
+    log: TableLog
+    folder: MetadataFolder
+    snapshot: Snapshot
+    number: int
+    """Of the newest metadata file, 0 if there is none."""
+    known: TableMetadataV2 | None
+    """The Iceberg table; None if its history begins with this export."""
+    layout: IcebergLayout
+    before: tuple[IcebergSnapshot, ...]
+    """The snapshots that the newest metadata file names."""
+
+    @classmethod
+    def prepared(cls, log: TableLog) -> _Export:
+        """Read the table and its metadata; nothing is written."""
+        folder = MetadataFolder(log.store)
+        number, found = folder.newest() or (0, None)
+        snapshot = log.snapshot()  # at least as new as what rivals have exported
+        _require_no_vectors(snapshot)
+        known = None
+        if isinstance(found, TableMetadataV2) and _is_continued(found, snapshot):
+            known = found
+        before = {} if known is None else known_ids(_name_mapping(known))
+        layout = iceberg_layout(snapshot.config, before)
+        if not are_ids_kept(before, layout.ids):
+            known, layout = None, iceberg_layout(snapshot.config, {})
+        return cls(
+            log=log,
+            folder=folder,
+            snapshot=snapshot,
+            number=number,
+            known=known,
+            layout=layout,
+            before=() if found is None else tuple(found.snapshots),
+        )
+
+    @property
+    def current(self) -> IcebergSnapshot | None:
+        """The snapshot of the last export, or of another program."""
+        return None if self.known is None else self.known.current_snapshot()
+
+    def run(self, *, now_ms: int, before_ms: int) -> Exported | None:
+        """Write the next metadata file if there is something new; None if a rival was faster."""
+        last = self.current
+        is_new = last is None or delta_version(last) != self.snapshot.version
+        if last is not None and self.known is not None and not is_new:
+            metadata = self.known
+            if _kept(metadata.snapshots, before_ms) == metadata.snapshots:
+                return self._exported(last, is_new=False, number=self.number)
+            return self._commit(metadata, last, now_ms=now_ms, before_ms=before_ms, is_new=False)
+        metadata = self._with_layout(now_ms)
+        writer = ManifestWriter(
+            folder=self.folder,
+            spec=metadata.spec(),
+            schema=metadata.schema(),
+            snapshot_id=_new_snapshot_id(metadata),
+            sequence_number=metadata.last_sequence_number + 1,
+        )
+        done = None
+        try:
+            added = self._write_snapshot(writer, metadata)
+            metadata = metadata.model_copy(
+                update={
+                    "snapshots": [*metadata.snapshots, added],
+                    "current_snapshot_id": added.snapshot_id,
+                    "last_sequence_number": writer.sequence_number,
+                    "refs": {
+                        "main": SnapshotRef.model_validate(
+                            {"snapshot-id": added.snapshot_id, "type": SnapshotRefType.BRANCH}
+                        )
+                    },
+                }
+            )
+            done = self._commit(metadata, added, now_ms=now_ms, before_ms=before_ms, is_new=True)
+        finally:
+            if done is None:
+                self.folder.delete(writer.written)
+        return done
+
+    def _with_layout(self, now_ms: int) -> TableMetadataV2:
+        """Return the metadata with the schema, the partition spec and the properties."""
+        known, layout = self.known, self.layout
+        schemas = [] if known is None else list(known.schemas)
+        schema = next((s for s in schemas if s.fields == layout.schema.fields), None)
+        if schema is None:
+            number = max((s.schema_id for s in schemas), default=-1) + 1
+            schema = Schema(*layout.schema.fields, schema_id=number)
+            schemas.append(schema)
+        specs = [] if known is None else list(known.partition_specs)
+        spec = partition_spec(layout, specs)
+        if spec not in specs:
+            specs.append(spec)
+        fields = [one.field_id for each in specs for one in each.fields]
+        values = {
+            "location": self.folder.location,
+            "last_updated_ms": now_ms,
+            "last_column_id": max(layout.ids.values(), default=0),
+            "schemas": schemas,
+            "current_schema_id": schema.schema_id,
+            "partition_specs": specs,
+            "default_spec_id": spec.spec_id,
+            "last_partition_id": max(fields, default=LAST_PARTITION_ID),
+            "properties": {
+                **({} if known is None else known.properties),
+                **_PROTECTION,
+                NAME_MAPPING: layout.mapping.model_dump_json(),
+                DELTA_VERSION: str(self.snapshot.version),
+                DELTA_TIMESTAMP: str(self.snapshot.timestamp_ms),
+                TABLE_ID: self.snapshot.metadata.id,
+            },
+        }
+        if known is not None:
+            return known.model_copy(update=values)
+        first = {
+            **values,
+            "table_uuid": uuid.uuid4(),
+            "sort_orders": [UNSORTED_SORT_ORDER],
+            "default_sort_order_id": UNSORTED_SORT_ORDER.order_id,
+        }
+        return TableMetadataV2.model_validate(
+            {name.replace("_", "-"): value for name, value in first.items()}
+        )
+
+    def _write_snapshot(self, writer: ManifestWriter, metadata: TableMetadataV2) -> IcebergSnapshot:
+        last = self.current
+        before: Sequence[ManifestFile] = ()
+        changes = None
+        if last is not None:
+            try:
+                before = writer.read(last.manifest_list)
+                changes = self._changes(writer, before, delta_version(last))
+            except FileNotFoundError:  # somebody has removed files of the folder
+                before = ()
+        manifests = writer.next_manifests(before, changes or self._everything())
+        if live_files(manifests) != len(self.snapshot.files):
+            manifests = writer.next_manifests((), self._everything())
+        parent_id = None if last is None else last.snapshot_id
+        at_ms = self.snapshot.timestamp_ms
+        return IcebergSnapshot.model_validate(
+            {
+                "snapshot-id": writer.snapshot_id,
+                "parent-snapshot-id": parent_id,
+                "sequence-number": writer.sequence_number,
+                "timestamp-ms": at_ms if last is None else max(at_ms, last.timestamp_ms + 1),
+                "manifest-list": writer.write_list(manifests, parent_id),
+                "summary": self._summary(Totals.of(manifests, writer.snapshot_id)),
+                "schema-id": metadata.current_schema_id,
+            }
+        )
+
+    def _summary(self, totals: Totals) -> Summary:
+        if totals.removed_files == 0:
+            operation = Operation.APPEND
+        else:
+            operation = Operation.OVERWRITE if totals.added_files else Operation.DELETE
+        counts = {
+            "added-data-files": totals.added_files,
+            "added-records": totals.added_rows,
+            "deleted-data-files": totals.removed_files,
+            "deleted-records": totals.removed_rows,
+            "total-data-files": totals.files,
+            "total-records": totals.rows,
+            "total-delete-files": 0,
+            DELTA_VERSION: self.snapshot.version,
+            DELTA_TIMESTAMP: self.snapshot.timestamp_ms,
+        }
+        return Summary(operation=operation, **{name: str(n) for name, n in counts.items()})
+
+    # --- changes since the last export -----------------------------------------------------------
+
+    def _everything(self) -> Changes:
+        return Changes(added=self._entries(self.snapshot.files), replaced=None)
+
+    def _entries(self, files: FileTable) -> Iterator[DataFile]:
+        return data_files(files, self.snapshot.config, self.layout, self.log.store)
+
+    def _changes(
+        self, writer: ManifestWriter, before: Sequence[ManifestFile], version: int | None
+    ) -> Changes | None:
+        """Return the changes since the last export; None if everything is to be written."""
+        if version is None:
+            return None
+        committed = self._committed_changes(version, live_files(before))
+        if self._has_doubles() and (len(before) > MANIFESTS_MAX or (committed or _ANY).replaced):
+            return None
+        if committed is not None:
+            return committed
+        live = writer.live_paths(before)
+        files = self.snapshot.files
+        named = file_locations(files, self.log.root_uri)
+        new = files.select(pa.array([path not in live for path in named], pa.bool_()))
+        return Changes(added=self._entries(new), replaced=live.difference(named))
+
+    def _has_doubles(self) -> bool:
+        """Return whether entries of manifests must not be written again.
+
+        pyiceberg reads a double in a manifest as a float.
+        """
+        return any(isinstance(one.field_type, DoubleType) for one in self.layout.partition_fields)
+
+    def _committed_changes(self, version: int, num_before: int) -> Changes | None:
+        """Return what commits say; None if they do not explain the files of the version.
+
+        A commit may add a file that the table has already, and remove one that it has not.
+        """
+        last_actions: dict[str, Add | None] = {}
+        replaced: set[str] = set()
+        root = self.log.root_uri
+        try:
+            for commit in self.log.read_commits(version, through=self.snapshot.version):
+                for action in sorted(commit.actions, key=lambda one: isinstance(one, Add)):
+                    if not isinstance(action, Add | Remove):
+                        continue
+                    path = iceberg_location(absolute_uri(root, action.path))
+                    if isinstance(action, Remove) and path not in last_actions:
+                        replaced.add(path)
+                    last_actions[path] = action if isinstance(action, Add) else None
+        except DeltaError:  # commits that are cleaned up
+            return None
+        added = [action for action in last_actions.values() if action is not None]
+        if num_before - len(replaced) + len(added) != len(self.snapshot.files):
+            return None
+        return Changes(added=self._entries(FileTable.of(added)), replaced=replaced)
+
+    # --- the metadata file -----------------------------------------------------------------------
+
+    def _commit(
+        self,
+        metadata: TableMetadataV2,
+        current: IcebergSnapshot,
+        *,
+        now_ms: int,
+        before_ms: int,
+        is_new: bool,
+    ) -> Exported | None:
+        number = self.number + 1
+        kept = _kept(metadata.snapshots, before_ms)
+        names = [] if self.known is None else list(self.known.metadata_log)
+        if self.known is not None:
+            names.append(
+                MetadataLogEntry.model_validate(
+                    {
+                        "metadata-file": self.folder.metadata_location(self.number),
+                        "timestamp-ms": self.known.last_updated_ms,
+                    }
+                )
+            )
+        content = metadata.model_copy(
+            update={
+                "snapshots": kept,
+                "snapshot_log": [
+                    SnapshotLogEntry.model_validate(
+                        {"snapshot-id": one.snapshot_id, "timestamp-ms": one.timestamp_ms}
+                    )
+                    for one in kept
+                ],
+                "metadata_log": names[-_METADATA_FILES_MAX:],
+                "last_updated_ms": max(now_ms, current.timestamp_ms),
+            }
+        )
+        if not self.folder.put_metadata(number, content.model_dump_json().encode()):
+            return None
+        self._clean_up(kept)
+        return self._exported(current, is_new=is_new, number=number)
+
+    def _clean_up(self, kept: Sequence[IcebergSnapshot]) -> None:
+        """Delete the files of dropped snapshots, and metadata files that no log entry names.
+
+        The export is done: what cannot be deleted is left over.
+        """
+        ids = {one.snapshot_id for one in kept}
+        dropped = [one for one in self.before if one.snapshot_id not in ids]
+        io = StoreFileIO(self.folder.store)
+        try:
+            # A manifest that is not in one snapshot is in no later one.
+            needed = {m.manifest_path for m in kept[0].manifests(io)}
+            for one in dropped:
+                gone = {m.manifest_path for m in one.manifests(io)} - needed
+                self.folder.delete([*gone, one.manifest_list])
+            oldest = self.number - _METADATA_FILES_MAX
+            self.folder.delete_metadata(range(max(1, oldest - len(dropped)), oldest + 1))
+        except (OSError, ValueError) as error:
+            logger.warning("Old Iceberg metadata of %s is left over: %s", self.log.root_uri, error)
+
+    def _exported(self, current: IcebergSnapshot, *, is_new: bool, number: int) -> Exported:
+        return Exported(
+            version=self.snapshot.version,
+            snapshot_id=current.snapshot_id,
+            metadata_location=self.folder.metadata_location(number),
+            is_new=is_new,
+        )
+
+
+def delta_version(snapshot: IcebergSnapshot) -> int | None:
+    """Return the Delta version of a snapshot; None if another program has written it."""
+    text = None if snapshot.summary is None else snapshot.summary[DELTA_VERSION]
+    return int(text) if text is not None and text.isdigit() else None
+
+
+def _kept(snapshots: Sequence[IcebergSnapshot], before_ms: int) -> list[IcebergSnapshot]:
+    """Return the snapshots whose data files VACUUM keeps, the last one in any case.
+
+    The files of a version are kept if the next version is not older than the time. Versions that
+    were not exported may have removed files earlier.
+    """
+    found = []
+    some = list(snapshots)[-_SNAPSHOTS_MAX:]
+    for one, following in zip(some, [*some[1:], None], strict=True):
+        if following is None or one.timestamp_ms >= before_ms:
+            found.append(one)
+            continue
+        version, next_version = delta_version(one), delta_version(following)
+        is_next = version is not None and next_version == version + 1
+        if is_next and following.timestamp_ms >= before_ms:
+            found.append(one)
+    return found
+
+
+def _is_continued(known: TableMetadataV2, snapshot: Snapshot) -> bool:
+    """Return whether the metadata is of this table, and of no newer version than it has."""
+    text = known.properties.get(DELTA_VERSION, "")
+    version = int(text) if text.isdigit() else -1
+    return known.properties.get(TABLE_ID) == snapshot.metadata.id and version <= snapshot.version
+
+
+def _name_mapping(known: TableMetadataV2) -> NameMapping:
+    return parse_mapping_from_json(known.properties.get(NAME_MAPPING, "[]"))
+
+
+def _new_snapshot_id(metadata: TableMetadataV2) -> int:
+    known = {one.snapshot_id for one in metadata.snapshots}
+    return next(n for n in iter(lambda: secrets.randbelow(1 << 63), None) if n and n not in known)
+
+
+def _require_no_vectors(snapshot: Snapshot) -> None:
+    vectors = snapshot.files.rows["deletion_vector"]
+    num_files = len(vectors) - vectors.null_count
+    if num_files:
+        raise UnsupportedError(
+            Message.UNIVERSAL_FORMAT_VIOLATION_VECTORS,
+            format="iceberg",
+            path=snapshot.root_uri,
+            files=counted(num_files, "file"),
+        )

@@ -1,0 +1,219 @@
+"""The folder of a table with its Iceberg metadata, and the table's files under Iceberg's names.
+
+The folder is ``_iceberg/metadata``: no engine reads hidden folders as data, and no VACUUM looks
+into them. A metadata file ``v<N>.metadata.json`` is created with put-if-absent, so two exporters
+never have the same number; ``version-hint.text`` tells readers by path the newest number.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from pydantic import ValidationError as InvalidModel
+from pyiceberg.exceptions import ValidationError
+from pyiceberg.io import FileIO, InputFile, OutputFile, OutputStream
+from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
+
+from puredelta.errors import CorruptTableError, Message
+from puredelta.protocol.actions.paths import absolute_uri, encode_uri
+from puredelta.store.base import PutOutcome, Store
+
+ICEBERG_DIRECTORY = "_iceberg"
+METADATA_DIRECTORY = f"{ICEBERG_DIRECTORY}/metadata"
+HINT = f"{METADATA_DIRECTORY}/version-hint.text"
+
+_METADATA_FILE = re.compile(r"v(\d{1,18})\.metadata\.json")
+_HADOOP_S3 = re.compile(r"s3[an]://")
+
+
+def located(store: Store, location: str) -> str:
+    """Return a location of Iceberg's metadata as an absolute, decoded URI."""
+    return absolute_uri(store.root_uri, encode_uri(location))
+
+
+def iceberg_location(uri: str) -> str:
+    """Return a decoded URI as Iceberg's readers take it.
+
+    >>> iceberg_location("s3a://bucket/t/x.parquet"), iceberg_location("file:/data/my table")
+    ('s3://bucket/t/x.parquet', 'file:///data/my table')
+    """
+    if uri.startswith("file:/") and not uri.startswith("file://"):
+        return f"file://{uri.removeprefix('file:')}"
+    return _HADOOP_S3.sub("s3://", uri, count=1)
+
+
+class StoreInputFile(InputFile):
+    """One file, by its location."""
+
+    def __init__(self, location: str, store: Store) -> None:
+        super().__init__(location)
+        directory, _, self._name = located(store, location).rpartition("/")
+        self._store = store.at(directory)
+
+    def __len__(self) -> int:
+        """Return the size in bytes."""
+        return self._store.read_end(self._name, 1).size_bytes
+
+    def exists(self) -> bool:
+        """Tell whether the file is there."""
+        return self._store.exists(self._name)
+
+    def open(self, seekable: bool = True) -> BinaryIO:  # noqa: ARG002, FBT001, FBT002 - pyiceberg's
+        """Open the file for reading."""
+        return self._store.open(self._name)
+
+
+class StoreFileIO(FileIO):
+    """Read access to all of Iceberg's files."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__()
+        self._store = store
+
+    def new_input(self, location: str) -> StoreInputFile:
+        """Return a file to read."""
+        return StoreInputFile(location, self._store)
+
+    def new_output(self, location: str) -> OutputFile:
+        """Refuse: readers leave Iceberg's files as they are."""
+        raise PermissionError(location)
+
+    def delete(self, location: str | InputFile | OutputFile) -> None:
+        """Refuse: readers leave Iceberg's files as they are."""
+        raise PermissionError(location)
+
+
+class _KeptBytes(io.BytesIO):
+    """Bytes that outlive the stream's end."""
+
+    def close(self) -> None:
+        """Keep the content."""
+
+
+class MemoryFile(OutputFile):
+    """A new file in memory, which the store then writes at once."""
+
+    def __init__(self, location: str) -> None:
+        super().__init__(location)
+        self._content = _KeptBytes()
+
+    def __len__(self) -> int:
+        """Return the size in bytes."""
+        return len(self.content)
+
+    @property
+    def content(self) -> bytes:
+        """What was written."""
+        return self._content.getvalue()
+
+    def exists(self) -> bool:
+        """Tell that the file is new."""
+        return False
+
+    def to_input_file(self) -> InputFile:
+        """Refuse: the file is read from the store."""
+        raise PermissionError(self.location)
+
+    def create(self, overwrite: bool = False) -> OutputStream:  # noqa: ARG002, FBT001, FBT002 - pyiceberg's
+        """Open the file for writing."""
+        return self._content
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataFolder:
+    """The Iceberg metadata of one table."""
+
+    store: Store
+
+    @property
+    def location(self) -> str:
+        """The location of the Iceberg table."""
+        return f"{iceberg_location(self.store.root_uri)}/{ICEBERG_DIRECTORY}"
+
+    def metadata_location(self, number: int) -> str:
+        """Return the location of a metadata file."""
+        return f"{self.location}/metadata/v{number}.metadata.json"
+
+    def newest(self) -> tuple[int, TableMetadata] | None:
+        """Return the newest metadata and its number, None if nothing was exported yet.
+
+        Raises:
+            CorruptTableError: the file is no metadata of Iceberg
+                (DELTA_UNIVERSAL_FORMAT_CONVERSION_FAILED).
+        """
+        number = self._newest_number()
+        if number is None:
+            return None
+        path = _metadata_path(number)
+        try:
+            return number, TableMetadataUtil.parse_raw(self.store.read(path).decode())
+        except (ValidationError, InvalidModel, UnicodeDecodeError) as error:
+            raise CorruptTableError(
+                Message.UNIVERSAL_FORMAT_CONVERSION_FAILED_METADATA,
+                path=f"{self.store.root_uri}/{path}",
+                directory=ICEBERG_DIRECTORY,
+                error=str(error).partition("\n")[0],
+            ) from error
+
+    def _newest_number(self) -> int | None:
+        number = self._hinted()
+        if number is None:
+            numbers = [
+                int(match[1])
+                for file in self.store.list_from(METADATA_DIRECTORY)
+                if (match := _METADATA_FILE.fullmatch(file.name)) is not None
+            ]
+            return max(numbers, default=None)
+        while self.store.exists(_metadata_path(number + 1)):
+            number += 1
+        return number
+
+    def _hinted(self) -> int | None:
+        """Return the number of the hint, None if it is none of a metadata file."""
+        try:
+            text = self.store.read(HINT).decode("ascii").strip()
+            number = int(text) if text.isdigit() else None
+        except (FileNotFoundError, UnicodeDecodeError):
+            return None
+        return number if number is not None and self.store.exists(_metadata_path(number)) else None
+
+    def put_metadata(self, number: int, content: bytes) -> bool:
+        """Create a metadata file and the hint; False if the number is another exporter's."""
+        if self.store.put_if_absent(_metadata_path(number), content) is not PutOutcome.CREATED:
+            return False
+        # A slower exporter may write an older number, which the next export corrects.
+        while self.store.exists(_metadata_path(number + 1)):
+            number += 1
+        self.store.put(HINT, str(number).encode())
+        return True
+
+    def new_location(self, prefix: str, suffix: str = "avro") -> str:
+        """Return the location of a new file in the folder."""
+        return f"{self.location}/metadata/{prefix}{uuid.uuid4()}.{suffix}"
+
+    def write(self, file: MemoryFile) -> None:
+        """Write a new file of the folder."""
+        name = file.location.rpartition("/")[2]
+        self.store.put_if_absent(f"{METADATA_DIRECTORY}/{name}", file.content)
+
+    def delete(self, locations: Iterable[str]) -> None:
+        """Remove files of the folder; those outside of it, which metadata may name, stay."""
+        prefix = f"{self.location}/metadata/"
+        for location in locations:
+            name = location.removeprefix(prefix)
+            if name != location and "/" not in name:
+                self.store.delete(f"{METADATA_DIRECTORY}/{name}")
+
+    def delete_metadata(self, numbers: Iterable[int]) -> None:
+        """Remove metadata files."""
+        for number in numbers:
+            self.store.delete(_metadata_path(number))
+
+
+def _metadata_path(number: int) -> str:
+    return f"{METADATA_DIRECTORY}/v{number}.metadata.json"

@@ -1,0 +1,386 @@
+"""Rows of exported versions as pyiceberg reads them, beside this library's own rows."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import struct
+import zlib
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyiceberg.table import StaticTable
+
+from puredelta import iceberg
+from puredelta.protocol.features.feature_usage import TYPE_CHANGES
+from puredelta.protocol.schema.types import (
+    BINARY,
+    BOOLEAN,
+    BYTE,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    LONG,
+    SHORT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    StructType,
+)
+from tests.iceberg.tables import (
+    SmallTable,
+    column,
+    delta_rows,
+    duckdb_rows,
+    exported_versions,
+    iceberg_rows,
+)
+
+UTC = dt.timezone.utc
+OLD = dt.datetime(1900, 1, 1, 0, 0, 0, 1, tzinfo=UTC).replace(tzinfo=None)
+# pyiceberg reads doubles of manifests as floats, and NULL arrays of structs as empty ones.
+VALUES: dict[str, tuple[DataType, list[Any]]] = {
+    "byte": (BYTE, [-128, 0, 127]),
+    "short": (SHORT, [-32768, 32767]),
+    "integer": (INTEGER, [-(1 << 31), 0, (1 << 31) - 1]),
+    "long": (LONG, [-(1 << 63), (1 << 63) - 1]),
+    "float": (FLOAT, [-0.0, 1.5, -3.25]),
+    "double": (DOUBLE, [0.5, -1024.25]),
+    "boolean": (BOOLEAN, [True, False]),
+    "string": (STRING, ["a", "ä b/c%=", "\U0001f600 " * 20, "x" * 100]),
+    "binary": (BINARY, [b"a", b"xyz"]),
+    "date": (DATE, [dt.date(1, 1, 1), dt.date(1969, 12, 31), dt.date(9999, 12, 31)]),
+    "timestamp": (
+        TIMESTAMP,
+        [
+            dt.datetime(1, 1, 2, tzinfo=UTC),
+            dt.datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC),
+            dt.datetime(2024, 2, 29, 12, 0, 0, 123_456, tzinfo=UTC),
+        ],
+    ),
+    "timestamp_ntz": (TIMESTAMP_NTZ, [OLD, OLD.replace(year=9999)]),
+    "decimal": (DecimalType(10, 2), [Decimal("-1.50"), Decimal("12345678.90")]),
+    "wide": (DecimalType(38, 18), [Decimal("-0.000000000000000001"), Decimal("7e18")]),
+}  # fmt: skip
+ALL_TYPES = StructType(
+    (column("id", LONG), *(column(f"c {name}", kind) for name, (kind, _) in VALUES.items()))
+)
+
+
+def all_types(number: int) -> dict[str, Any]:
+    row = {f"c {name}": values[number % len(values)] for name, (_, values) in VALUES.items()}
+    return {"id": number, **row}
+
+
+def check(table: SmallTable) -> None:
+    """Export, and compare the rows of every exported version."""
+    exported = iceberg.export(table.root)
+    location = exported.metadata_location
+    versions = exported_versions(location)
+    assert exported.version in versions
+    for version, snapshot_id in versions.items():
+        assert iceberg_rows(location, snapshot_id) == delta_rows(table, version), version
+
+
+def test_types_and_nulls(tmp_path: Path) -> None:
+    table = SmallTable(tmp_path / "my table", ALL_TYPES)
+    check(table)
+    table.append([all_types(n) for n in range(5)])
+    check(table)
+    table.append([{"id": 7}])
+    table.append([{"id": 8}, all_types(9), {}])
+    check(table)
+    assert len(exported_versions(str(table.root / "_iceberg"))) == 3
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_partition_of_each_type(tmp_path: Path, name: str) -> None:
+    kind, values = VALUES[name]
+    schema = StructType((column("id", LONG), column("p x", kind)))
+    table = SmallTable(tmp_path, schema, partitioned_by=("p x",))
+    for number, value in enumerate([*values, None]):
+        table.append([{"id": number, "p x": value}])
+        check(table)
+    table.commit(table.removes()[0])
+    check(table)
+
+
+def test_bounds_skip_no_row(tmp_path: Path) -> None:
+    """Conditions read the same rows with bounds as without."""
+    table = SmallTable(tmp_path, ALL_TYPES)
+    for number in range(6):
+        table.append([all_types(number), all_types(number + 1)])
+    location = iceberg.export(table.root).metadata_location
+    everything = StaticTable.from_metadata(location).scan().to_arrow().to_pylist()
+    for name in ("c long", "c boolean", "c string", "c date", "c timestamp", "c decimal", "c byte"):
+        for value in {row[name] for row in everything}:
+            text = value.isoformat() if isinstance(value, dt.date) else value
+            shown = repr(text) if isinstance(text, str) else str(text)
+            found = StaticTable.from_metadata(location).scan(row_filter=f'"{name}" = {shown}')
+            wanted = sorted(row["id"] for row in everything if row[name] == value)
+            assert sorted(found.to_arrow()["id"].to_pylist()) == wanted, (name, value)
+
+
+def test_nan_and_zeros(tmp_path: Path) -> None:
+    schema = StructType((column("id", LONG), column("x", DOUBLE), column("y", FLOAT)))
+    table = SmallTable(tmp_path, schema)
+    table.append([{"id": 1, "x": math.nan, "y": 0.0}, {"id": 2, "x": 1.0, "y": -0.0}])
+    table.append([{"id": 3, "x": 0.0, "y": math.inf}])
+    check(table)
+    files = StaticTable.from_metadata(str(tmp_path / "_iceberg")).inspect.files().to_pylist()
+    for file in files:
+        for _, bound in [*(file["lower_bounds"] or ()), *(file["upper_bounds"] or ())]:
+            assert bound not in {b"\x00\x00\x00\x00\x00\x00\xf8\x7f", b"\x00\x00\xc0\x7f"}
+
+
+def test_nested_columns(tmp_path: Path) -> None:
+    inner = StructType((column("x", INTEGER), column("d", DATE)))
+    schema = StructType(
+        (
+            column("id", LONG),
+            column("s", inner),
+            column("a", ArrayType(inner)),
+            column("m", MapType(STRING, ArrayType(INTEGER))),
+            column("l", ArrayType(INTEGER)),
+        )
+    )
+    table = SmallTable(tmp_path, schema)
+    first = {"id": 1, "s": {"x": 1, "d": dt.date(2020, 1, 1)}, "a": [{"x": 2}, None]}
+    second = {"id": 3, "s": {"x": None}, "a": [], "l": [1, None]}
+    table.append(
+        [
+            {**first, "m": [("k", [1])]},
+            {"id": 2, "s": None, "a": [], "m": None},
+            {**second, "m": [("k", None), ("l", [None])]},
+        ]
+    )
+    check(table)
+    wider = StructType((*inner.fields, column("new", STRING)))
+    table.change(
+        StructType(
+            (schema.fields[0], column("s", wider), *schema.fields[2:], column("more", DOUBLE))
+        )
+    )
+    table.append([{"id": 4, "s": {"x": 1, "new": "n"}, "a": [], "more": 0.5}])
+    check(table)
+
+
+def test_renamed_dropped_and_added_columns(tmp_path: Path) -> None:
+    schema = StructType(
+        (
+            column("id", LONG, 1),
+            column("a", STRING, 2, "col-2"),
+            column("s", StructType((column("x", INTEGER, 4, "col-4"),)), 3),
+        )
+    )
+    table = SmallTable(tmp_path, schema, delta__columnMapping__mode="name")
+    table.append([{"id": 1, "a": "one", "s": {"x": 5}}])
+    check(table)
+    table.change(
+        StructType(
+            (
+                column("key", LONG, 1, "id"),
+                column("s", StructType((column("y", INTEGER, 4, "col-4"),)), 3),
+                column("a", INTEGER, 5, "col-5"),
+            )
+        )
+    )
+    table.append([{"key": 2, "s": {"y": 6}, "a": 7}])
+    check(table)
+    assert len(exported_versions(str(tmp_path / "_iceberg"))) == 2
+
+
+def test_mapping_enabled_later(tmp_path: Path) -> None:
+    schema = StructType((column("id", LONG), column("a", STRING)))
+    table = SmallTable(tmp_path, schema)
+    table.append([{"id": 1, "a": "x"}])
+    check(table)
+    mapped = StructType((column("id", LONG, 1), column("b", STRING, 2, "a")))
+    table.change(mapped, delta__columnMapping__mode="name")
+    table.append([{"id": 2, "b": "y"}])
+    check(table)
+    assert len(exported_versions(str(tmp_path / "_iceberg"))) == 2
+
+
+def test_mapping_with_other_ids_begins_again(tmp_path: Path) -> None:
+    """Files have the ids of the table: earlier exports, which had others, are dropped."""
+    table = SmallTable(tmp_path, StructType((column("id", LONG), column("a", STRING))))
+    table.append([{"id": 1, "a": "x"}])
+    check(table)
+    mapped = StructType((column("id", LONG, 2), column("a", STRING, 1)))
+    table.change(mapped, delta__columnMapping__mode="name")
+    table.append([{"id": 2, "a": "y"}])
+    check(table)
+    assert list(exported_versions(str(tmp_path / "_iceberg"))) == [3]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (BYTE, INTEGER),
+        (INTEGER, LONG),
+        (SHORT, LONG),
+        (FLOAT, DOUBLE),
+        (DecimalType(5, 2), DecimalType(12, 2)),
+    ],
+)
+def test_widened_types(tmp_path: Path, before: DataType, after: DataType) -> None:
+    value = Decimal("1.25") if isinstance(before, DecimalType) else 7
+    old = StructType((column("id", LONG), column("x", before)))
+    table = SmallTable(tmp_path, old, delta__enableTypeWidening="true")
+    table.append([{"id": 1, "x": value}])
+    check(table)
+    table.change(StructType((column("id", LONG), widened("x", before, after))))
+    table.append([{"id": 2, "x": value}, {"id": 3}])
+    check(table)
+
+
+def widened(name: str, before: DataType, after: DataType) -> Any:
+    def text(kind: DataType) -> str:
+        if isinstance(kind, DecimalType):
+            return f"decimal({kind.precision},{kind.scale})"
+        return getattr(kind, "name", "")
+
+    return column(
+        name, after, **{TYPE_CHANGES: [{"fromType": text(before), "toType": text(after)}]}
+    )
+
+
+def test_replaced_rows_and_partitions(tmp_path: Path) -> None:
+    schema = StructType((column("id", LONG), column("p", STRING)))
+    table = SmallTable(tmp_path, schema, partitioned_by=("p",))
+    table.append([{"id": 1, "p": "x"}])
+    table.append([{"id": 2, "p": "y"}])
+    check(table)
+    table.replace_all([{"id": 3, "p": "z"}])
+    check(table)
+    # Another column partitions the table; every file is replaced.
+    gone = table.removes()
+    table.metadata = table.metadata.__class__(
+        id=table.metadata.id,
+        schema_string=table.metadata.schema_string,
+        partition_columns=("id",),
+    )
+    table.commit(table.metadata, *gone)
+    table.append([{"id": 4, "p": "z"}])
+    check(table)
+    table.commit(*table.removes())
+    check(table)
+
+
+def test_files_without_statistics(tmp_path: Path) -> None:
+    table = SmallTable(tmp_path, StructType((column("id", LONG),)))
+    table.append([{"id": 1}, {"id": 2}], stats=False)
+    check(table)
+
+
+def test_file_that_is_added_again(tmp_path: Path) -> None:
+    """A commit may describe a file again without a removal."""
+    table = SmallTable(tmp_path, StructType((column("id", LONG),)))
+    added = table.append([{"id": 1}])
+    check(table)
+    table.commit(added)
+    check(table)
+    assert len(iceberg_rows(str(tmp_path / "_iceberg"))) == 1
+
+
+def test_versions_between_exports(tmp_path: Path) -> None:
+    table = SmallTable(tmp_path, StructType((column("id", LONG),)))
+    for number in range(4):
+        table.append([{"id": number}])
+    check(table)
+    for number in range(4, 9):
+        table.append([{"id": number}])
+        if number % 2:
+            table.commit(table.removes()[0])
+    check(table)
+    while (newest := table.log.snapshot().version) % 10:
+        table.append([{"id": 20 + newest}])
+        if newest % 3:
+            table.commit(table.removes()[0])
+    for version in range(newest - 6, newest):
+        (table.root / f"_delta_log/{version:020d}.json").unlink()
+    exported = iceberg.export(table.root)
+    assert exported.version == newest
+    assert len(exported_versions(exported.metadata_location)) == 3
+    assert iceberg_rows(exported.metadata_location) == delta_rows(table)
+
+
+def test_many_small_manifests_are_put_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("puredelta.iceberg.manifests.MANIFESTS_MAX", 4)
+    table = SmallTable(tmp_path, StructType((column("id", LONG),)))
+    counts = []
+    for number in range(14):
+        table.append([{"id": number}])
+        check(table)
+        found = StaticTable.from_metadata(str(tmp_path / "_iceberg"))
+        counts.append(len(found.inspect.manifests()))
+    assert max(counts) <= 6
+    assert min(counts[6:]) < max(counts)
+
+
+def make_recreated(table: SmallTable, other: Callable[[], SmallTable]) -> None:
+    for file in (table.root / "_delta_log").iterdir():
+        file.unlink()
+    (table.root / "_delta_log").rmdir()
+    fresh = other()
+    fresh.append([{"id": 99}])
+    check(fresh)
+
+
+def test_table_that_is_made_again(tmp_path: Path) -> None:
+    schema = StructType((column("id", LONG),))
+    table = SmallTable(tmp_path, schema)
+    for number in range(3):
+        table.append([{"id": number}])
+    check(table)
+    make_recreated(table, lambda: SmallTable(tmp_path, schema))
+    assert list(exported_versions(str(tmp_path / "_iceberg"))) == [1]
+
+
+def test_doubles_of_partitions_stay_exact(tmp_path: Path) -> None:
+    """No manifest is written again from values that pyiceberg has read as floats."""
+    schema = StructType((column("id", LONG), column("p", DOUBLE)))
+    table = SmallTable(tmp_path, schema, partitioned_by=("p",))
+    for number in range(3):
+        table.append([{"id": number, "p": 0.1}])
+        iceberg.export(table.root)
+    table.commit(table.removes()[0])
+    iceberg.export(table.root)
+    manifests = [m.read_bytes() for m in (tmp_path / "_iceberg/metadata").glob("*.avro")]
+    assert not any(struct.pack("<d", 0.10000000149011612) in m for m in unpacked(manifests))
+    assert sum(m.count(struct.pack("<d", 0.1)) for m in unpacked(manifests)) >= 5
+
+
+def unpacked(manifests: list[bytes]) -> list[bytes]:
+    """Return the blocks of Avro files that pyiceberg compressed with deflate."""
+    found = []
+    for content in manifests:
+        sync = content[-16:]
+        for block in content.split(sync)[1:-1]:
+            for start in range(2, 12):
+                try:
+                    found.append(zlib.decompress(block[start:], -15))
+                    break
+                except zlib.error:
+                    continue
+    return found
+
+
+def test_duckdb_reads_equal_rows(tmp_path: Path) -> None:
+    table = SmallTable(tmp_path / "types", ALL_TYPES, partitioned_by=("c string",))
+    for number in range(4):
+        table.append([all_types(number), {**all_types(number), "id": None}])
+    table.commit(table.removes()[0])
+    exported = iceberg.export(table.root)
+    assert duckdb_rows(table.root, exported.snapshot_id) == delta_rows(table)
