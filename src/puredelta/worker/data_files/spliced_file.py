@@ -20,6 +20,7 @@ from puredelta.worker.data_files.byte_ranges import (
     Span,
     reader_of_spans,
 )
+from puredelta.worker.data_files.page_check import PageCheck
 from puredelta.worker.file_columns import parquet_schema, plain_schema
 from puredelta.worker.footers.footer_parts import (
     Chunk,
@@ -139,6 +140,10 @@ class SplicedFile:
 
         ``replaced`` are the leaves with other values than in the old file, ``nan_leaves`` those
         whose bounds leave a NaN out: they get none. ``mistaken`` are those without statistics.
+
+        Raises:
+            UnsupportedLayoutError: pages are not as long as the footer of their file says.
+            OnlySparkError: a page is not as its checksum says.
         """
         start = at = self._at
         unsaid = {*nan_leaves, *mistaken}
@@ -160,9 +165,13 @@ class SplicedFile:
             elif leaf in nan_leaves:
                 one.chunk.drop_bounds()
             placed.append(one)
-        for source, span in _runs(chunks):
+        for source, span, copied in _runs(chunks):
+            check = PageCheck([] if source.in_memory else copied)
             for part in source.parts(span):
+                if not source.in_memory:  # else they were encoded here
+                    check.take(part)
                 self._write(part)
+            check.finish()
         _read_indexes([one for one in placed if one.source.in_memory])
         self._groups.append((group, placed, start, replaced))
 
@@ -214,15 +223,18 @@ class SplicedFile:
         self._at += len(content)
 
 
-def _runs(chunks: Sequence[tuple[ByteRanges, Chunk]]) -> list[tuple[ByteRanges, Span]]:
-    """Return the ranges to copy; chunks that follow each other are one range."""
-    runs: list[tuple[ByteRanges, Span]] = []
+def _runs(
+    chunks: Sequence[tuple[ByteRanges, Chunk]],
+) -> list[tuple[ByteRanges, Span, list[Chunk]]]:
+    """Return the ranges to copy, and their chunks; chunks that follow each other are one range."""
+    runs: list[tuple[ByteRanges, Span, list[Chunk]]] = []
     for source, chunk in chunks:
         start, end = chunk.span
         if runs and runs[-1][0] is source and runs[-1][1][1] == start:
-            runs[-1] = source, (runs[-1][1][0], end)
+            _, (first, _), copied = runs[-1]
+            runs[-1] = source, (first, end), [*copied, chunk]
         else:
-            runs.append((source, (start, end)))
+            runs.append((source, (start, end), [chunk]))
     return runs
 
 

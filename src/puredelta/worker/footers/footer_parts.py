@@ -32,6 +32,7 @@ from puredelta.worker.footers.thrift_compact import (
     UnsupportedLayoutError,
     list_at,
     passed,
+    signed,
     struct_fields,
     structs_at,
     varint,
@@ -47,7 +48,8 @@ _CHUNK_KNOWN = frozenset(range(2, 8))
 _CHUNK_AT, _META = 2, 3
 _OFFSET_INDEX, _COLUMN_INDEX = (4, 5), (6, 7)
 _META_KNOWN = frozenset(range(1, 18))
-_PATH, _UNCOMPRESSED, _COMPRESSED, _DATA_AT, _INDEX_PAGE_AT, _DICTIONARY_AT = 3, 6, 7, 9, 10, 11
+_ENCODINGS, _PATH, _VALUES, _UNCOMPRESSED, _COMPRESSED = 2, 3, 5, 6, 7
+_DATA_AT, _INDEX_PAGE_AT, _DICTIONARY_AT = 9, 10, 11
 _STATISTICS, _BLOOM = 12, (14, 15)
 _BOUNDS = (1, 2, 5, 6, 7, 8)
 _TYPE, _LENGTH, _REPETITION, _NAME, _CHILDREN, _CONVERTED, _SCALE, _PRECISION = range(1, 9)
@@ -111,6 +113,22 @@ class Chunk:
     def uncompressed_bytes(self) -> int:
         """The size of its pages before compression, with their headers."""
         return self.meta.number(_UNCOMPRESSED)
+
+    @property
+    def num_values(self) -> int:
+        """How many values its pages have, NULLs included."""
+        return self.meta.number(_VALUES)
+
+    @property
+    def encodings(self) -> frozenset[int]:
+        """The encodings of its pages, by their numbers."""
+        encoded = self.meta.raw(_ENCODINGS) or b"\x00"
+        length, _, at = list_at(encoded, 0)
+        found = []
+        for _ in range(length):
+            number, at = varint(encoded, at)
+            found.append(signed(number))
+        return frozenset(found)
 
     @property
     def offset_index(self) -> Span | None:
