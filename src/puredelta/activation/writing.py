@@ -39,6 +39,7 @@ from puredelta.spark.catalog.unity_entries import creation_name, is_name_taken
 from puredelta.spark.session.storage import file_system_options, open_log
 from puredelta.spark.session.types import to_spark
 from puredelta.spark.values.inserted_rows import stored_by_name
+from puredelta.spark.write.writer_settings import PARQUET_PREFIX
 from puredelta.statements.names.names import existing_location, find_location
 from puredelta.statements.parse.table_name import TableName
 
@@ -244,7 +245,7 @@ def write_options(captured: CapturedOptions) -> dict[str, str]:
     chosen: dict[str, str] = {}
     for name, value in (captured.options or {}).items():
         _require_possible(name, value)
-        if name.lower() in _KNOWN or name.startswith(_PROPERTY_PREFIX):
+        if name.lower() in _KNOWN or name.startswith((_PROPERTY_PREFIX, PARQUET_PREFIX)):
             chosen[name] = value
         elif name.lower() not in _OTHERS and not file_system_options({name: value}):
             _say_unknown(name)

@@ -46,8 +46,10 @@ from puredelta.spark.session import delta_conf
 from puredelta.spark.session.delta_conf import DeltaConf
 from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.types import quoted, quoted_text
-from puredelta.spark.write.bin_rewrite import rewrite_bins
+from puredelta.spark.write.bin_rewrite import BinOptions, rewrite_bins
 from puredelta.spark.write.curves import CurveOrder
+from puredelta.spark.write.parquet_job import FileOptions
+from puredelta.spark.write.writer_settings import WriterSettings
 from puredelta.spark.write.written_files import WriteResult, discard
 from puredelta.store.base import Store
 
@@ -345,15 +347,15 @@ class Optimization:
     def _written_to(self, results: list[WriteResult]) -> Iterator[Add]:
         """Write all bins at once, or every cube by itself, and yield the new files."""
         groups = [self.bins] if self.clustering is None else [(each,) for each in self.bins]
+        command = self.command
+        writer = WriterSettings.parse(command.session.settings)
+        options = BinOptions(
+            order=self.order,
+            into=described_as_wanted(command, command.snapshot.config),
+            files=FileOptions(parquet=writer.options),
+        )
         for bins in groups:
-            result = rewrite_bins(
-                self.command.spark,
-                self.command.log.store,
-                self.command.snapshot,
-                bins,
-                order=self.order,
-                into=described_as_wanted(self.command, self.command.snapshot.config),
-            )
+            result = rewrite_bins(command.spark, command.log.store, command.snapshot, bins, options)
             results.append(result)
             yield from self._marked(result.adds)
 

@@ -28,6 +28,8 @@ ASKED: Mapping[str, str] = {
     "parquet.encryption.footer.key": "f",
     "parquet.encryption.column.keys": "c:s",
 }
+PLAIN = {"parquet.encryption.footer.key": "", "parquet.encryption.column.keys": ""}
+"""Options of a write that is plain although its session asks for encryption."""
 PLAIN_FOOTER = {**ASKED, "parquet.encryption.plaintext.footer": "true"}
 SAMPLE = (("cdf", "merge"), ("plain", "delete"))
 WAYS = ("session", "hadoop", "context", "xml", "plain-footer")
@@ -40,17 +42,20 @@ def session(directory: Path, how: str) -> SparkSession:
     subprocess.run(["javac", "-cp", jars, "PlainKeys.java"], cwd=directory, check=True)
     subprocess.run(["jar", "cf", "keys.jar", "PlainKeys.class"], cwd=directory, check=True)
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    jvm, _, place = how.rpartition("-") if how.startswith("connect") else ("", "", how)
+    new = SparkSession.builder
     builder = (
-        SparkSession.builder.master("local[2]")
+        (new.remote("local[2]") if jvm else new.master("local[2]"))
         .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.jars", str(directory / "keys.jar"))
         .config("spark.sql.warehouse.dir", str(directory / "warehouse"))
     )
-    if how == "hadoop":
+    if place == "hadoop":
         for key, value in ASKED.items():
             builder = builder.config(f"spark.hadoop.{key}", value)
-    if how == "xml":
+    if place == "xml":
         entries = "".join(
             f"<property><name>{key}</name><value>{value}</value></property>"
             for key, value in ASKED.items()
@@ -73,15 +78,9 @@ def ask(spark: SparkSession, how: str) -> None:
             spark._jsc.hadoopConfiguration().set(key, value)  # type: ignore[attr-defined]
 
 
-def unask(spark: SparkSession) -> None:
-    """Write plain files again, and read the others still."""
-    for key in ("parquet.encryption.footer.key", "parquet.encryption.column.keys"):
-        spark.conf.unset(key)
-        spark._jsc.hadoopConfiguration().unset(key)  # type: ignore[attr-defined]
-
-
 def statements(spark: SparkSession, directory: Path, how: str, *, amount: str) -> None:
     """Run each kind of statement on a table of its own, and look for the text after each."""
+    ask(spark, how)
     frame = spark.range(40).selectExpr("id", f"concat('{SECRET}', id) s", "id % 2 p").coalesce(2)
     source = spark.range(3, 6).union(spark.range(100, 103))
     source = source.selectExpr("id", f"concat('{SECRET}new', id) s", "id % 2 p")
@@ -99,7 +98,7 @@ def statements(spark: SparkSession, directory: Path, how: str, *, amount: str) -
 
     def made(name: str, kind: str = "plain") -> Path:
         path = directory / how / f"{name}-{kind}"
-        frame.write.format("delta").options(**properties[kind]).save(str(path))
+        frame.write.format("delta").options(**properties[kind], **PLAIN).save(str(path))
         return path
 
     on = "ON t.id = s.id WHEN MATCHED THEN UPDATE SET s = s.s WHEN NOT MATCHED THEN INSERT *"
@@ -122,11 +121,10 @@ def statements(spark: SparkSession, directory: Path, how: str, *, amount: str) -
     for kind, name in SAMPLE if amount == "sample" else wanted:
         text = runs[name]
         path = made(name, kind)
-        old = _files(path)
-        ask(spark, how)
+        old = files_of(path)
         spark.sql(text.format(t=f"delta.`{path}`"))
         after = spark.read.format("delta").load(str(path)).collect()
-        _require_hidden(path, old, f"{name} {kind}", wrote=True)
+        require_hidden(path, old, f"{name} {kind}", wrote=True)
         # Later statements read what only Spark reads.
         spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 5")
         spark.sql(
@@ -136,54 +134,8 @@ def statements(spark: SparkSession, directory: Path, how: str, *, amount: str) -
         left = spark.read.format("delta").load(str(path))
         assert left.where("id = 5").count() == 0
         assert len(after) - left.count() <= 2, name  # an INSERT makes two
-        _require_hidden(path, old, f"{name} {kind}, later")
+        require_hidden(path, old, f"{name} {kind}, later")
         _require_counts(spark, path)
-        unask(spark)
-    ask(spark, how)
-    stream(spark, directory / how / "stream")
-    identity(spark, directory / how / "identity")
-    unask(spark)
-    if how in {"session", "xml"}:
-        by_options(spark, directory / how / "options")
-
-
-def stream(spark: SparkSession, path: Path) -> None:
-    """A stream writes encrypted files."""
-    rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", "5").load()
-    query = (
-        rows.selectExpr("value id", f"concat('{SECRET}', value) s")
-        .writeStream.format("delta")
-        .option("checkpointLocation", f"{path}-checkpoint")
-        .trigger(availableNow=True)
-        .start(str(path))
-    )
-    query.awaitTermination(60)
-    query.stop()
-    assert _files(path)
-    _require_hidden(path, set(), "stream")
-
-
-def by_options(spark: SparkSession, path: Path) -> None:
-    """A write asks by its own options; so do the rows that it stages."""
-    spark.sql(
-        f"CREATE TABLE delta.`{path}` (n BIGINT GENERATED ALWAYS AS IDENTITY, s STRING) USING delta"
-    )
-    rows = spark.range(9).selectExpr(f"concat('{SECRET}', id) s")
-    rows.write.format("delta").mode("append").options(**ASKED).save(str(path))
-    _require_hidden(path, set(), "options")
-    spark.conf.set("parquet.crypto.factory.class", FACTORY)
-    spark.conf.set("parquet.encryption.kms.client.class", "PlainKeys")
-    assert len(spark.read.format("delta").load(str(path)).collect()) == 9
-
-
-def identity(spark: SparkSession, path: Path) -> None:
-    """Rows that are numbered are staged."""
-    spark.sql(
-        f"CREATE TABLE delta.`{path}` (n BIGINT GENERATED ALWAYS AS IDENTITY, s STRING) USING delta"
-    )
-    spark.sql(f"INSERT INTO delta.`{path}` (s) SELECT concat('{SECRET}', id) FROM range(9)")
-    assert spark.read.format("delta").load(str(path)).count() == 9
-    _require_hidden(path, set(), "identity")
 
 
 def keep_staged(directory: Path) -> Callable[[], None]:
@@ -201,16 +153,17 @@ def keep_staged(directory: Path) -> Callable[[], None]:
         trees = list(directory.glob("staged-*"))
         assert trees, "nothing was staged"
         for tree in trees:
-            _require_hidden(tree, set(), "staged")
+            require_hidden(tree, set(), "staged")
 
     return check
 
 
-def _files(path: Path) -> set[Path]:
+def files_of(path: Path) -> set[Path]:
+    """Return the Parquet files of a directory."""
     return {file for file in path.rglob("*") if file.is_file() and file.suffix == ".parquet"}
 
 
-def _require_hidden(path: Path, old: set[Path], what: str, *, wrote: bool = False) -> None:
+def require_hidden(path: Path, old: set[Path], what: str, *, wrote: bool = False) -> None:
     """Look for the text in all files that are new, the log's included."""
     new = {file for file in path.rglob("*") if file.is_file()} - old
     assert not wrote or any(file.suffix == ".parquet" for file in new) or "vectors" in what, what

@@ -60,7 +60,7 @@ from puredelta.protocol.table.row_tracking import tracked_columns
 from puredelta.protocol.table.schema_checks import INVALID_CHARACTERS
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session import delta_conf
-from puredelta.spark.write.bin_rewrite import rewrite_bins
+from puredelta.spark.write.bin_rewrite import BinOptions, rewrite_bins
 from puredelta.spark.write.written_files import WriteResult, discard
 from puredelta.store.base import Store
 
@@ -90,7 +90,7 @@ def remove_column_mapping(command: Command, *, keeps_property: bool) -> int:
             command.log.store,
             snapshot,
             bins,
-            into=described_as_wanted(command, definition),
+            BinOptions(into=described_as_wanted(command, definition)),
         )
     discard_files = partial(discard, written, command.log.store)
     with discarded_on_failure(discard_files):

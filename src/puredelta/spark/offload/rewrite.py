@@ -55,12 +55,12 @@ from puredelta.spark.offload.write_job import Planned, PlannedFiles, streamed_an
 from puredelta.spark.scan.bitmaps import mark_rows
 from puredelta.spark.scan.row_tracking_scan import hidden_row_columns, tracked_scan
 from puredelta.spark.scan.scan import scan
-from puredelta.spark.session.data_access import DataPaths
+from puredelta.spark.session.data_access import DataIo, DataPaths, data_io
 from puredelta.spark.session.names import FILE_ORDINAL, MARK, ROW_INDEX
 from puredelta.spark.session.row_bitmap import RowBitmap, count_rows
 from puredelta.spark.session.session import NotApplicable
 from puredelta.spark.session.types import quoted
-from puredelta.spark.write.parquet_job import FileOptions, named_failures
+from puredelta.spark.write.parquet_job import FileOptions, named_failures, server_encrypts
 from puredelta.spark.write.writer import JobOptions, write_rows
 from puredelta.spark.write.writer_settings import COPY_CODECS, WriterSettings
 from puredelta.spark.write.written_files import WriteResult, added_file, discard, keep_answered
@@ -233,20 +233,28 @@ class ArrowRewriter:
 
     def update_refusal(self) -> str | None:
         """Return the reason why no file can be updated; ``None``: `update` may do it."""
-        if self.writer.only_spark is not None:
-            return f"{self.writer.only_spark} is set"
+        if (reason := self._writer_refusal()) is not None:
+            return reason
         if not self.settings.enabled:
             return f"{ENABLED.key} is false"
         codec = self.config.properties.compression_codec or self.writer.copy_codec
         return None if codec is None else f"files are to have the codec {codec}"
+
+    def _writer_refusal(self) -> str | None:
+        if self.writer.only_spark is not None:
+            return f"{self.writer.only_spark} is set"
+        is_sparks = data_io(self.spark, [self.store.root_uri]) is DataIo.SPARK
+        if is_sparks and server_encrypts(self.spark, self.store):
+            return "the server encrypts Parquet files"
+        return None
 
     def plan(self, orders: Sequence[RewriteOrder]) -> Planned[Rewritten]:
         """Plan to rewrite all files.
 
         To finish raises a DeltaError if a file does not hold the rows it should.
         """
-        if self.writer.only_spark is not None:
-            return NotApplicable(reason=f"{self.writer.only_spark} is set")
+        if (reason := self._writer_refusal()) is not None:
+            return NotApplicable(reason=reason)
         codec = self.config.properties.compression_codec or self.writer.copy_codec
         if codec is not None and codec.strip().lower() not in COPY_CODECS:
             return NotApplicable(reason=f"only Spark writes the codec {codec}")

@@ -27,6 +27,7 @@ from puredelta.spark.scan.scan import scan
 from puredelta.spark.session.names import BIN, CURVE_PLACE, FILE_ORDINAL, ROW_INDEX
 from puredelta.spark.session.types import quoted
 from puredelta.spark.write.curves import SECTION, CurveOrder, placed_rows
+from puredelta.spark.write.parquet_job import SESSION_FILES, FileOptions
 from puredelta.spark.write.writer import JobOptions, write_rows
 from puredelta.spark.write.written_files import WriteResult
 from puredelta.store.base import Store
@@ -35,23 +36,31 @@ _MASK = 0xFFFFFFFF
 _HASH_SEED = 42
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class BinOptions:
+    """How the rows of bins are written."""
+
+    order: CurveOrder | None = None
+    """The curve along which rows are sorted; ``None``: rows keep the order of their files."""
+    into: TableConfig | None = None
+    """The table that the files are for, if not as it is in the snapshot: the same columns, under
+    other names inside files or without statistics."""
+    files: FileOptions = SESSION_FILES
+    """Settings of Parquet's writer, which those of one write have in auto compaction, too."""
+
+
 def rewrite_bins(
     spark: SparkSession,
     store: Store,
     snapshot: Snapshot,
     bins: Sequence[Bin],
-    *,
-    order: CurveOrder | None = None,
-    into: TableConfig | None = None,
+    options: BinOptions,
 ) -> WriteResult:
     """Write the rows of every bin into new files; the caller commits or discards them.
 
-    ``into`` is the table that the files are for, if not as it is in the snapshot: the same
-    columns, under other names inside files or without statistics.
-
-    Runs one Spark job of two stages; with ``order`` another one before it, which samples.
+    Runs one Spark job of two stages; with an order another one before it, which samples.
     """
-    config = snapshot.config if into is None else into
+    config, order = snapshot.config if options.into is None else options.into, options.order
     binned = _Binned(snapshot=snapshot, bins=bins, column=f"bin-{random_id()}")
     keys = partition_keys(sum(each.num_ranges for each in bins))
     if order is None:
@@ -70,7 +79,9 @@ def rewrite_bins(
         sorted_rows.select(*(F.col(quoted(name)) for name in config.schema.names), *hidden),
         store=store,
         config=config,
-        options=JobOptions(enforce_constraints=False, keeps_order=True, hidden=hidden),
+        options=JobOptions(
+            enforce_constraints=False, keeps_order=True, hidden=hidden, files=options.files
+        ),
     )
 
 

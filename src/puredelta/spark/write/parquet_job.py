@@ -26,14 +26,18 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Generic, TypeVar
 from urllib.parse import unquote
+from weakref import WeakKeyDictionary
 
 import pyarrow.parquet as pq
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 
 from puredelta.errors import CorruptTableError, DeltaError, Message
+from puredelta.log.files.clock import random_id
 from puredelta.log.files.parquet_footer import NoFooterError, map_footers
+from puredelta.log.maintenance.garbage import STAGING_PREFIX
 from puredelta.protocol.actions.paths import short_uri
 from puredelta.spark.jvm.frames import logical_plan, rebound
 from puredelta.spark.jvm.gateway import JVM_ERRORS, insist
@@ -50,6 +54,7 @@ CountRows = Callable[[Sequence[str]], Mapping[str, int]]
 
 logger = logging.getLogger(__name__)
 
+_ENCRYPTING_SERVERS: WeakKeyDictionary[SparkSession, bool] = WeakKeyDictionary()
 _SUFFIX = ".parquet"
 _NUM_ROWS = "num_rows"
 _PATH = "path"
@@ -190,6 +195,33 @@ def run_parquet_job(
             reported_rows=reported_rows,
             count=partial(_counted_by_spark, rows.sparkSession, options or {}),
         )
+
+
+def server_encrypts(spark: SparkSession, store: Store) -> bool:
+    """Return whether a server of Spark Connect encrypts what it writes below the root of the store.
+
+    Settings in Hadoop's XML files of a server are in no answer of it. So it writes a row, once per
+    session: two small jobs at most. Of a classic session they are known: False, and no job.
+    """
+    if not is_connect(spark):
+        return False
+    if spark not in _ENCRYPTING_SERVERS:
+        _ENCRYPTING_SERVERS[spark] = _encrypts_a_row(spark, store)
+    return _ENCRYPTING_SERVERS[spark]
+
+
+def _encrypts_a_row(spark: SparkSession, store: Store) -> bool:
+    directory = f"{STAGING_PREFIX}{random_id()}"
+    try:
+        job = run_parquet_job(spark.range(0, 1, 1, 1), directory, store=store)
+        return any(
+            job.described(job.files, store, by_footer=lambda *_: False, by_count=lambda *_: True)
+        )
+    except (DeltaError, PySparkException):  # a key is for a column that this row lacks
+        return True
+    finally:
+        with contextlib.suppress(OSError):
+            store.delete_tree(directory)
 
 
 def _write(
