@@ -7,7 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.worker_memory import LOOKUPS, OWN_BYTES, RATIO_MAX, TASK_MAX, measured
+from benchmarks.worker_memory import (
+    LOOKUPS,
+    MEGABYTE,
+    OWN_BYTES,
+    RATIO_MAX,
+    SHAPES,
+    TASK_MAX,
+    measured,
+)
 
 LIMITED = sys.platform == "linux"
 LEFT_TO_SPARK = {"more long texts than fit", "long texts after short ones"}
@@ -34,3 +42,18 @@ def test_a_lookup_fits_into_what_was_planned_or_is_left_to_spark(tmp_path: Path,
     assert size <= TASK_MAX + OWN_BYTES
     answer = measured(name, tmp_path, parts=parts, limit=int(size * RATIO_MAX))
     assert (answer["code"], answer["refusal"]) == (0, None)
+
+
+@pytest.mark.skipif(not LIMITED, reason="no limit of the address space")
+@pytest.mark.parametrize("megabytes", [40, 90])
+@pytest.mark.parametrize("name", ["copy of long texts in a dictionary", "long texts"])
+def test_a_worker_without_memory_leaves_its_file_to_spark(
+    tmp_path: Path, name: str, megabytes: int
+) -> None:
+    """It raised what Arrow or numpy raise, which names no file and ends the statement."""
+    shape = SHAPES[name]
+    shape.lay(tmp_path)
+    answer = measured(name, tmp_path, limit=megabytes * MEGABYTE)
+    assert answer["code"] == 0, answer["refusal"]
+    assert "emory" in answer["refusal"]
+    assert not list(tmp_path.glob("copy*"))

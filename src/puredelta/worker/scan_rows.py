@@ -110,6 +110,10 @@ def read_part(layout: ScanLayout, part: FilePart) -> Iterator[pa.RecordBatch]:
         raise ScanError(
             f"The data file {label(part.path)} cannot be read by Arrow: {failure}{next_step}"
         ) from failure
+    except MemoryError as failure:
+        raise ScanError(
+            f"The data file {label(part.path)} needs more memory than this worker has: {failure}"
+        ) from failure
 
 
 def _rows(layout: ScanLayout, part: FilePart, file: OpenFile) -> Iterator[pa.RecordBatch]:

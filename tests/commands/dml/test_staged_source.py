@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -54,8 +55,12 @@ def keys(tmp_path: Path, *pairs: EquiPair, **limits: int) -> Any:
         pairs,
         NAMES,
         limits=KeyLimits(**limits),
-        open_file=lambda file: Path(file.uri).open("rb"),
+        open_file=opened,
     )
+
+
+def opened(file: DataFile) -> BinaryIO:
+    return Path(file.uri).open("rb")
 
 
 def test_the_keys_of_a_small_source_are_known_by_heart(tmp_path: Path) -> None:
@@ -69,6 +74,30 @@ def test_limits_of_what_is_known_by_heart(tmp_path: Path) -> None:
     assert keys(tmp_path, *both, rows_max=4) == {}
     assert keys(tmp_path, *both, values_max=2).keys() == {("s0",)}
     assert keys(tmp_path, pair("s2", STRING, target=LONG)) == {}, "a cast decides"
+
+
+def test_long_keys_are_read_a_batch_at_a_time_and_given_up(tmp_path: Path) -> None:
+    """They were all held at once: 20,000 keys of 10 KB are 200 MB."""
+    path = tmp_path / "long.parquet"
+    letters = np.random.default_rng(1).integers(97, 123, (20_000, 10_000), dtype=np.uint8)
+    texts = pa.array([row.tobytes().decode() for row in letters])
+    pq.write_table(pa.table({"v": texts}), path, row_group_size=5_000)
+    files = (DataFile(uri=str(path), size_bytes=path.stat().st_size, modified_ms=0),)
+    staged = StagedRows(directory=None, files=files, group_rows=((20_000,),), columns={})
+    usual, counted = pa.default_memory_pool(), pa.proxy_memory_pool(pa.default_memory_pool())
+    pa.set_memory_pool(counted)
+    try:
+        found = read_distinct_keys(
+            staged,
+            [pair("s2", STRING)],
+            NAMES,
+            limits=KeyLimits(values_max=1_000_000),
+            open_file=opened,
+        )
+    finally:
+        pa.set_memory_pool(usual)
+    assert found == {}
+    assert counted.max_memory() < 150_000_000
 
 
 class Source:

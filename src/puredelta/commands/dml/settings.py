@@ -25,6 +25,8 @@ class KeyLimits:
     """Source rows up to which the driver reads the keys."""
     values_max: int = 2_000
     """Values kept as objects; whole numbers need none and have no limit."""
+    bytes_max: int = 16 * 1024 * 1024
+    """Bytes of these values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

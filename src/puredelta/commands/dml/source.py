@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -53,7 +53,7 @@ from puredelta.spark.write.staging import StagedRows, stage_rows
 from puredelta.store.base import Store
 from puredelta.store.registry import open_file
 from puredelta.worker.lookup.key_index import run_starts
-from puredelta.worker.sound_kinds import sound_parquet
+from puredelta.worker.read_rows import OpenFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,41 +135,74 @@ def read_distinct_keys(
     }
     if not columns or not staged.files:
         return {}
-    wanted = sorted({column for column, _ in columns.values()})
-    tables = []
+    known: dict[str, _Keys] = {
+        column: _WholeNumbers() if kind in INTEGRAL else _FewValues(limits)
+        for column, kind in columns.values()
+    }
     for file in staged.files:
         with open_file(file) as opened:
-            tables.append(sound_parquet(opened).read(columns=wanted))
-    found = {
-        path: _whole_numbers([table[column] for table in tables])
-        if kind in INTEGRAL
-        else _values([table[column] for table in tables], limits.values_max)
-        for path, (column, kind) in columns.items()
-    }
+            source = OpenFile(pa.PythonFile(opened, mode="r"))
+            source.require_sound()
+            for batch in source.read(_KEY_ROWS, leaves=source.leaves_of(known)):
+                for column, keys in known.items():
+                    keys.add(batch[column])
+    found = {path: known[column].values() for path, (column, _) in columns.items()}
     return {path: values for path, values in found.items() if values is not None}
 
 
-def _whole_numbers(parts: Sequence[pa.ChunkedArray]) -> Sequence[Any]:
-    values = _united([part.cast(pa.int64()) for part in parts])
-    numbers = np.sort(pc.drop_null(values).to_numpy())  # a fifth of the time of np.unique
-    return array("q", numbers[run_starts(numbers)].tobytes())
+class _Keys(Protocol):
+    """The distinct values of a column, taken in parts."""
+
+    def add(self, part: pa.Array) -> None:
+        """Add the values of some rows."""
+
+    def values(self) -> Sequence[Any] | None:
+        """Return them without NULL; ``None`` where they are not known."""
 
 
-def _values(parts: Sequence[pa.ChunkedArray], values_max: int) -> Sequence[Any] | None:
-    values = _united([part.cast(plain_type(part.type)) for part in parts])
-    distinct = pc.drop_null(pc.unique(values))
-    if len(distinct) > values_max:
-        return None
-    try:
-        return tuple(distinct.to_pylist())
-    except UnicodeDecodeError:  # Spark's texts may be any bytes; such keys are looked up as bytes
-        return None
+class _WholeNumbers:
+    """Whole numbers, eight bytes each."""
+
+    def __init__(self) -> None:
+        self._parts: list[pa.Array] = []
+
+    def add(self, part: pa.Array) -> None:
+        self._parts.append(part.cast(pa.int64()))
+
+    def values(self) -> Sequence[Any] | None:
+        values = pc.drop_null(pa.chunked_array(self._parts, pa.int64()))
+        numbers = np.sort(values.to_numpy())  # a fifth of the time of np.unique
+        return array("q", numbers[run_starts(numbers)].tobytes())
 
 
-def _united(parts: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
-    return pa.chunked_array([chunk for part in parts for chunk in part.chunks], parts[0].type)
+class _FewValues:
+    """Values that are kept as objects, if they are few and short."""
+
+    def __init__(self, limits: KeyLimits) -> None:
+        self._limits = limits
+        self._found: pa.Array | None = None
+        self._is_known = True
+
+    def add(self, part: pa.Array) -> None:
+        if not self._is_known:
+            return
+        found = pc.drop_null(pc.unique(part.cast(plain_type(part.type))))
+        if self._found is not None:
+            found = pc.unique(pa.chunked_array([self._found, found]))
+        limits = self._limits
+        self._is_known = len(found) <= limits.values_max and found.nbytes <= limits.bytes_max
+        self._found = found if self._is_known else None
+
+    def values(self) -> Sequence[Any] | None:
+        if not self._is_known:
+            return None
+        try:
+            return () if self._found is None else tuple(self._found.to_pylist())
+        except UnicodeDecodeError:  # Spark's texts may be any bytes; they are looked up as bytes
+            return None
 
 
+_KEY_ROWS = 65_536
 _NO_COLUMN = f"{PREFIX}present"
 
 

@@ -113,7 +113,7 @@ def copy_source_rows(order: CopyOrder) -> list[FileAnswer]:
             directory = "/".join(map(_directory, names, values))
             answer = _written(order, directory, [stored], stored.schema)
             answers.append(replace(answer, partition=values))
-    except OnlySparkError as failure:
+    except (OnlySparkError, MemoryError) as failure:
         return [refused(order.ordinal, failure)]
     return answers
 

@@ -100,7 +100,7 @@ def update_file(
         old = ParquetBytes.of(byte_ranges(task.source, source.ranges))
         update = _Update(task=task, schema=schema, source=source, old=old, values=values)
         return in_new_file(task, update.codecs()[0], update.written)
-    except (OnlySparkError, UnsupportedLayoutError) as failure:
+    except (OnlySparkError, UnsupportedLayoutError, MemoryError) as failure:
         return refused(task.ordinal, f"{label(task.source)}: {failure}")
 
 

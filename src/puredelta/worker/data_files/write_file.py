@@ -125,7 +125,7 @@ def in_new_file(order: FileOrder, codec: str, write: Callable[[NewFile], FileAns
     target = NewFile(joined(order.directory, name))
     try:
         answer = write(target)
-    except (*OUT_OF_REACH, OnlySparkError) as failure:
+    except (*OUT_OF_REACH, OnlySparkError, MemoryError) as failure:
         target.discard()
         return refused(order.ordinal, failure)
     except BaseException:

@@ -68,7 +68,7 @@ def look_up_keys(request: LookupRequest, batch: LookupBatch) -> tuple[str | None
     parts = [SourcePart(number=number, count=request.parts) for number in range(request.parts)]
     try:
         return None, [found for part in parts for found in _found_in_part(request, batch, part)]
-    except (OSError, pa.ArrowException, OnlySparkError) as reason:
+    except (OSError, pa.ArrowException, OnlySparkError, MemoryError) as reason:
         return f"{type(reason).__name__}: {reason}", []
 
 
