@@ -197,6 +197,9 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
             "worker/scan_rows.py",
         }
     ),
+    "the check of bytes that others wrote, which can be tested alone": frozenset(
+        {"worker/data_files/page_check.py"}
+    ),
 }
 """Modules that one other module imports, by the reason that they stay alone."""
 

@@ -7,6 +7,7 @@ Spark writes it, Arrow does not unless it is asked to.
 
 from __future__ import annotations
 
+import contextlib
 import zlib
 from collections.abc import Sequence
 
@@ -85,10 +86,10 @@ class PageCheck:
         """Read a header that begins here, or began before; return how many bytes it takes."""
         before = len(self._head)
         content = self._head + bytes(view[: min(_HEADER_BYTES, self._chunk_bytes - before)])
-        try:
+        header: Fields = {}
+        length = len(content) + 1
+        with contextlib.suppress(IndexError):  # it goes on in the next part
             header, length = PAGE_HEADER.read(content, 0)
-        except IndexError:
-            length = len(content) + 1
         if length > len(content):
             if len(content) >= min(_HEADER_BYTES, self._chunk_bytes):
                 raise UnsupportedLayoutError(f"a page of column {self._path} has no header")
