@@ -69,6 +69,12 @@ class Message(Enum):
         "Duplicated data skipping columns found: {twice}. Name each once in "
         "delta.dataSkippingStatsColumns.",
     )
+    FEATURES_REQUIRE_MANUAL_ENABLEMENT = (
+        ErrorCode.FEATURES_REQUIRE_MANUAL_ENABLEMENT,
+        "The changed schema needs table features that the table does not list and that are not "
+        "added unasked, because older readers could not open it any more: {listed}. Enable "
+        "them first: ALTER TABLE ... SET TBLPROPERTIES ({properties}), or write to a new table.",
+    )
     IDENTITY_COLUMN_INCONSISTENT_METADATA = (
         ErrorCode.IDENTITY_COLUMN_INCONSISTENT_METADATA,
         "Inconsistent IDENTITY metadata for column {column} detected: start is {start}, step "
@@ -145,6 +151,14 @@ class Message(Enum):
         ErrorCode.UNKNOWN_CONFIGURATION,
         "Unknown configuration was specified: {property}. To disable this check, set "
         "{arbitrary_properties_key}=true in the Spark session configuration.",
+    )
+    UNSUPPORTED_FEATURES_FOR_READ = (
+        ErrorCode.UNSUPPORTED_FEATURES_FOR_READ,
+        "puredelta cannot {action} this table because of its reader {noun} {listed}.",
+    )
+    UNSUPPORTED_FEATURES_FOR_WRITE = (
+        ErrorCode.UNSUPPORTED_FEATURES_FOR_WRITE,
+        "puredelta cannot {action} this table because of its writer {noun} {listed}.",
     )
     UNSUPPORTED_FEATURES_IN_CONFIG = (
         ErrorCode.UNSUPPORTED_FEATURES_IN_CONFIG,
@@ -394,6 +408,16 @@ class Message(Enum):
         "for it on the class path (spark.jars.packages), give credentials as "
         "spark.puredelta.storage.*, or mount the storage and pass a path or a file: "
         "URI{hint}.",
+    )
+
+    # catalogs
+    INVALID_CONF_VALUE_CATALOG = (
+        ErrorCode.INVALID_CONF_VALUE,
+        "The setting {key} {problem}.",
+    )
+    INVALID_CONF_VALUE_CERTIFICATES = (
+        ErrorCode.INVALID_CONF_VALUE,
+        "The certificates in {path} cannot be used: {error}. Name a PEM file.",
     )
 
     # log/changes
@@ -712,6 +736,19 @@ class Message(Enum):
         "Couldn't find Metadata while committing the first version of the Delta table: the "
         "{missing} action is missing.",
     )
+    METADATA_CHANGED_GONE = (
+        ErrorCode.METADATA_CHANGED,
+        "The Delta table {tableName} has been changed by a concurrent update: the table of "
+        "which this operation had read version {readVersion} is there no more. Nothing was "
+        "committed. Look at what is there now and run the operation again if it still applies.",
+    )
+    METADATA_CHANGED_REPLACED = (
+        ErrorCode.METADATA_CHANGED,
+        "The Delta table {tableName} has been changed by a concurrent update: the table of "
+        "which this operation had read version {readVersion} was replaced: what is there now "
+        "is version {version} of another one, or of an older copy. Nothing was committed. Look "
+        "at what is there now and run the operation again if it still applies.",
+    )
     ROW_ID_ASSIGNMENT_WITHOUT_STATS = (
         ErrorCode.ROW_ID_ASSIGNMENT_WITHOUT_STATS,
         "Cannot assign row IDs without row count statistics: the table tracks rows and the "
@@ -759,6 +796,11 @@ class Message(Enum):
     )
 
     # log/replay
+    CATALOG_MANAGED_TABLE_BY_PATH = (
+        ErrorCode.CATALOG_MANAGED_TABLE_BY_PATH,
+        "Path-based access is not allowed for the catalog-managed table at {path}: its newest "
+        "commits are known to the catalog alone. Name the table as catalog.schema.table.",
+    )
     DUPLICATE_ACTIONS_FOUND_FILES = (
         ErrorCode.DUPLICATE_ACTIONS_FOUND,
         "The file {path} follows {last_path}: files of a new table are listed by path, each once.",
@@ -821,12 +863,56 @@ class Message(Enum):
         "[{earliest}, {latest}].",
     )
 
+    # log/managed
+    CATALOG_IS_BEHIND = (
+        ErrorCode.CATALOG_IS_BEHIND,
+        "The catalog has lost commits of {table}: {problem}. Perhaps its database was restored "
+        "from a backup. Nothing was committed. Write nothing to the table until its "
+        "administrator has restored the commits; a new process reads what the catalog names.",
+    )
+    CATALOG_IS_BEHIND_OTHER_COMMIT = (
+        ErrorCode.CATALOG_IS_BEHIND,
+        "{path} is not the commit that the catalog has ratified as version {version} "
+        "({file_name}): a program has written it without the catalog, or the catalog was "
+        "restored from a backup. Nothing was reported as published. Compare both files before "
+        "the table is written again.",
+    )
+    COMMIT_STATE_UNKNOWN_NEW_TABLE = (
+        ErrorCode.COMMIT_STATE_UNKNOWN,
+        "The table {table} may or may not be created: the catalog did not answer, or not in a "
+        "way that can be understood. Look whether the name is there before the statement is "
+        "run again.",
+    )
+    COMMIT_STATE_UNKNOWN_RATIFIED = (
+        ErrorCode.COMMIT_STATE_UNKNOWN,
+        "The commit of version {version} to {table} may or may not be ratified: the catalog "
+        "did not answer. Look at the history of {table}: if version {version} has the txnId "
+        "{txn_id} the commit is done, otherwise run the operation again.",
+    )
+    TABLE_OR_VIEW_ALREADY_EXISTS_MEANWHILE = (
+        ErrorCode.TABLE_OR_VIEW_ALREADY_EXISTS,
+        "Cannot create table or view {name} because it already exists: another writer has "
+        "created it meanwhile. Choose a different name, or write to the table.",
+    )
+    UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION = (
+        ErrorCode.UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION,
+        "{operation} is not allowed on the catalog-managed table {table}: its catalog "
+        "maintains files and log, and a client that rewrites or removes them may take what "
+        "others still need. Leave it to the catalog.",
+    )
+    UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION_TAKEN = (
+        ErrorCode.UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION,
+        "{subject} cannot be taken from a catalog-managed table: its catalog could no longer "
+        "find the table or order its commits. Leave it as it is, or copy the rows into a table "
+        "of another kind.",
+    )
+
     # inspection
     INVALID_WRITE_OPTION_SCRIPT = (
         ErrorCode.INVALID_WRITE_OPTION,
         "{path} is no Python: {error}.",
     )
-    UNSUPPORTED_FEATURES_FOR_READ = (
+    UNSUPPORTED_FEATURES_FOR_READ_COLUMN = (
         ErrorCode.UNSUPPORTED_FEATURES_FOR_READ,
         "Column {column!r} has a type that only Spark reads: {data_type}. Read the table "
         "with puredelta.read(spark, path).",
@@ -870,6 +956,47 @@ class Message(Enum):
         "set delta.enableDeletionVectors = false.",
     )
 
+    # spark/catalog
+    CATALOG_ENTRY_NOT_UPDATED = (
+        ErrorCode.CATALOG_ENTRY_NOT_UPDATED,
+        "The table is written, {path}, but the catalog has no entry {name} for it: {refused}. "
+        "Do not write its rows again: give it the name with CREATE TABLE {name} USING delta "
+        "LOCATION '{path}' when the catalog allows it.",
+    )
+    CATALOG_ENTRY_NOT_UPDATED_UNITY = (
+        ErrorCode.CATALOG_ENTRY_NOT_UPDATED,
+        "The table is written, {path}, but the catalog has no entry {name} for it: {refused} "
+        "Do not write its rows again: give it the name with CREATE TABLE {name} USING delta "
+        "LOCATION '{path}' when the catalog allows it.",
+    )
+    INVALID_SCHEMA_OR_RELATION_NAME = (
+        ErrorCode.INVALID_SCHEMA_OR_RELATION_NAME,
+        "`{name}` is not a valid name for tables/schemas. Valid names only contain alphabet "
+        "characters, numbers and _. Name the table differently, or by its path: delta.`/path`.",
+    )
+    OPERATION_NOT_ALLOWED_OTHER_CATALOG_CLASS = (
+        ErrorCode.OPERATION_NOT_ALLOWED,
+        "The table {table} belongs to {session_catalog}, which is {catalog} in this session "
+        "({setting}). Tables by name need Spark's own session catalog: start the session "
+        "without this setting, or name the table by its path: delta.`/path`.",
+    )
+    OPERATION_NOT_ALLOWED_TWO_LOCATIONS = (
+        ErrorCode.OPERATION_NOT_ALLOWED,
+        "The catalog's description of {table} names {number} locations: its comment, a "
+        "property or a column looks like another one. Name the table by its path, "
+        "delta.`/path`, and change that text.",
+    )
+    SCHEMA_NOT_FOUND = (
+        ErrorCode.SCHEMA_NOT_FOUND,
+        "The schema `{catalog}`.`{schema}` cannot be found. Verify its spelling, or create it "
+        "in the catalog.",
+    )
+    SCHEMA_NOT_FOUND_SESSION = (
+        ErrorCode.SCHEMA_NOT_FOUND,
+        "The schema `{catalog}`.`{name}` cannot be found. Verify the spelling, or create it: "
+        "CREATE SCHEMA.",
+    )
+
     # spark/jvm
     INVALID_ARGUMENT_UNICODE = (
         ErrorCode.INVALID_ARGUMENT,
@@ -907,8 +1034,17 @@ class Message(Enum):
         "{num_rows} rows of the source were to be written and {num_rows_shown} were. Nothing "
         "was committed. This is a bug or a file that changed while it was read.",
     )
+    NUM_RECORDS_MISMATCH_REWRITE = (
+        ErrorCode.NUM_RECORDS_MISMATCH,
+        "A copy of data files is not complete: {problem}. Nothing was committed. This is a bug "
+        "or a file that changed while it was read.",
+    )
 
     # spark/scan
+    COLUMN_NOT_FOUND_IN_SCHEMA_SCAN = (
+        ErrorCode.COLUMN_NOT_FOUND_IN_SCHEMA,
+        "The table has no column {column!r}, only {names}.",
+    )
     FAILED_CAST_PARTITION_VALUE_DECIMAL = (
         ErrorCode.FAILED_CAST_PARTITION_VALUE,
         "The log has the value {value!r} for the partition column {column!r}, which is no "
@@ -918,10 +1054,20 @@ class Message(Enum):
         ErrorCode.FAILED_CAST_PARTITION_VALUE,
         "A partition value in the log is not of its column's type ({types}): {malformed}",
     )
+    FILE_NOT_FOUND_ON_SERVER = (
+        ErrorCode.FILE_NOT_FOUND,
+        "The Spark server does not list the file {path} of the table. It may have been "
+        "removed, or the server does not see the storage.",
+    )
     LOG_CORRUPTED_SMALL_FILE = (
         ErrorCode.LOG_CORRUPTED,
         "The log says that {path} has {size_bytes} bytes; no Parquet file is that small, and "
         "Spark would skip it.",
+    )
+    READ_TABLE_WITHOUT_COLUMNS = (
+        ErrorCode.READ_TABLE_WITHOUT_COLUMNS,
+        "You are trying to read a Delta table that does not have any columns. Write some new "
+        "data with the option `mergeSchema = true` to be able to read the table.",
     )
     UNSUPPORTED_DATA_FILE_COLON = (
         ErrorCode.UNSUPPORTED_DATA_FILE,
@@ -933,8 +1079,37 @@ class Message(Enum):
         "Spark ignores files whose name starts with '_' or '.', so the rows of {path} would "
         "be missing. Rewrite the file under another name.",
     )
+    UNSUPPORTED_ON_CONNECT_FIELD_IDS = (
+        ErrorCode.UNSUPPORTED_ON_CONNECT,
+        "Tables with column mapping mode 'id' cannot be read over Spark Connect: finding "
+        "columns by field id takes the setting spark.sql.parquet.fieldId.read.enabled, which "
+        "would change all reads of your session. Use a classic session.",
+    )
+    UNSUPPORTED_ON_CONNECT_FRAME_GONE = (
+        ErrorCode.UNSUPPORTED_ON_CONNECT,
+        "The plan reads a Delta table by a frame that is gone. Read the table again.",
+    )
 
     # spark/session
+    FAILED_READ_FILE = (
+        ErrorCode.FAILED_READ_FILE,
+        "A data file that the log of the table names cannot be read: {path}{reason}. The table is "
+        "unchanged. Bring the file back or grant access to it, or RESTORE the table to a "
+        "version that does not need it. Files disappear when something else than a command on "
+        "the table deletes them, or when VACUUM keeps less than queries need.",
+    )
+    FAILED_READ_FILE_NOT_EXIST = (
+        ErrorCode.FAILED_READ_FILE_NOT_EXIST,
+        "A data file that the log of the table names is not there, or is no file: {path}. The "
+        "table is unchanged. Bring the file back or grant access to it, or RESTORE the table "
+        "to a version that does not need it. Files disappear when something else than a "
+        "command on the table deletes them, or when VACUUM keeps less than queries need.",
+    )
+    GEOSPATIAL_NOT_SUPPORTED_ARROW = (
+        ErrorCode.GEOSPATIAL_NOT_SUPPORTED,
+        "Arrow cannot hold the values of column {column} of type {type}, and Spark itself has "
+        "no way to the storage of this table.",
+    )
     GEOSPATIAL_NOT_SUPPORTED_SYSTEMS = (
         ErrorCode.GEOSPATIAL_NOT_SUPPORTED,
         "PySpark {pyspark_version} does not know the coordinate system or the algorithm of "
@@ -966,6 +1141,20 @@ class Message(Enum):
         "The column names {columns} start with {prefix!r}, which is reserved for columns "
         "that puredelta adds while it works. Rename them.",
     )
+    TABLE_OR_VIEW_NOT_FOUND_IN_CATALOG = (
+        ErrorCode.TABLE_OR_VIEW_NOT_FOUND,
+        "The table or view {table} cannot be found in catalog {catalog}. Verify the spelling "
+        "of schema and table; the server compares letters exactly.",
+    )
+    TABLE_OR_VIEW_NOT_FOUND_NO_CATALOG = (
+        ErrorCode.TABLE_OR_VIEW_NOT_FOUND,
+        "The session has no catalog {catalog}. Set spark.sql.catalog.{catalog}.",
+    )
+    UNSUPPORTED_DATA_TYPES_ARROW = (
+        ErrorCode.UNSUPPORTED_DATA_TYPES,
+        "Arrow cannot hold the values of column {column} of type {type}, and Spark itself has "
+        "no way to the storage of this table.",
+    )
     UNSUPPORTED_DATA_TYPES_PYSPARK = (
         ErrorCode.UNSUPPORTED_DATA_TYPES,
         "This version of PySpark cannot represent the schema {schema}: {unknown}",
@@ -980,6 +1169,23 @@ class Message(Enum):
         "{path} names no file system, so the server takes it for a path on {default} "
         "(fs.defaultFS), relative to a directory that a client cannot know. Write the whole "
         "location, such as {default_shown}/{path}.",
+    )
+    UNSUPPORTED_STORAGE_NO_FILE_SYSTEM = (
+        ErrorCode.UNSUPPORTED_STORAGE,
+        "{path} cannot be reached: neither Spark nor its Python workers have a file system for "
+        "{scheme!r}. Put Hadoop's client for it on the class path (spark.jars.packages), or "
+        "read a version of the table whose files are elsewhere.",
+    )
+    UNSUPPORTED_STORAGE_OTHER_DISK = (
+        ErrorCode.UNSUPPORTED_STORAGE,
+        "Spark does not see {path} ({num_bytes} bytes) as this program does, so nobody could "
+        "read the table: the driver or an executor (over Spark Connect: the server) has "
+        "another disk there. Nothing was written. {way_out}",
+    )
+    WRITE_FAILED_OTHER_DISK = (
+        ErrorCode.WRITE_FAILED,
+        "The Spark server does not see {path}, where this client writes the log of the table: "
+        "it has another disk there. Nothing was written. {way_out}",
     )
 
     # sources of statements
@@ -998,6 +1204,13 @@ class Message(Enum):
         "Cannot up cast {expression} from {source_type} to {target_type}. Add an explicit "
         "cast to the value, or set spark.sql.storeAssignmentPolicy to ANSI.",
     )
+    CAST_OVERFLOW_IN_TABLE_WRITE = (
+        ErrorCode.CAST_OVERFLOW_IN_TABLE_WRITE,
+        "Failed to write a value of {source_type} type into the {target_type} type column "
+        "`{quoted_name}` due to an overflow. Use `try_cast` on the input value to tolerate "
+        "overflow and return NULL instead. If necessary, set spark.sql.storeAssignmentPolicy "
+        'to "LEGACY" to bypass this error.',
+    )
     UNSUPPORTED_STORE_ASSIGNMENT = (
         ErrorCode.UNSUPPORTED_STORE_ASSIGNMENT,
         "spark.sql.storeAssignmentPolicy=LEGACY is not available over Spark Connect while "
@@ -1013,6 +1226,16 @@ class Message(Enum):
         ErrorCode.INVALID_CONF_VALUE,
         "Arrow, which writes the data files of {root_uri}, has no codec {value!r}. Set the "
         "option compression, or {key}, to one of {codecs}.",
+    )
+    NON_PARTITION_COLUMN_ABSENT_VOID = (
+        ErrorCode.NON_PARTITION_COLUMN_ABSENT,
+        "A data file needs a column, but the only columns of the table that do not partition "
+        "it are void: {columns}. Cast one to another type.",
+    )
+    TABLE_ALL_VOID_COLUMNS_WRITE = (
+        ErrorCode.TABLE_ALL_VOID_COLUMNS,
+        "A data file needs a column, but the only columns of the table that do not partition "
+        "it are void: {columns}. Cast one to another type.",
     )
     UNSUPPORTED_STORAGE_ENCRYPTION = (
         ErrorCode.UNSUPPORTED_STORAGE,
@@ -1428,9 +1651,21 @@ class Message(Enum):
         ErrorCode.UNSUPPORTED_DROP_CLUSTERING_COLUMN,
         "Dropping clustering columns ({wanted}) is not allowed.",
     )
+    UNSUPPORTED_DROP_COLUMN = (
+        ErrorCode.UNSUPPORTED_DROP_COLUMN,
+        "DROP COLUMN is not supported for your Delta table. Please enable Column Mapping on "
+        "your Delta table with mapping mode 'name': ALTER TABLE table_name SET TBLPROPERTIES "
+        "('delta.columnMapping.mode' = 'name').",
+    )
     UNSUPPORTED_DROP_PARTITION_COLUMN = (
         ErrorCode.UNSUPPORTED_DROP_PARTITION_COLUMN,
         "Dropping partition columns ({partitions}) is not allowed.",
+    )
+    UNSUPPORTED_RENAME_COLUMN = (
+        ErrorCode.UNSUPPORTED_RENAME_COLUMN,
+        "Column rename is not supported for your Delta table. Please enable Column Mapping on "
+        "your Delta table with mapping mode 'name': ALTER TABLE table_name SET TBLPROPERTIES "
+        "('delta.columnMapping.mode' = 'name').",
     )
     WRONG_COLUMN_DEFAULTS_ADD_COLUMN = (
         ErrorCode.WRONG_COLUMN_DEFAULTS_ADD_COLUMN,
@@ -1505,6 +1740,14 @@ class Message(Enum):
         ErrorCode.CONVERT_NON_PARQUET_TABLE,
         "CONVERT TO DELTA only supports parquet tables, but you are trying to convert a "
         "{source_name} source: `{provider}`.`{name}`",
+    )
+    CONVERT_ROW_TRACKING_WITHOUT_STATS = (
+        ErrorCode.CONVERT_ROW_TRACKING_WITHOUT_STATS,
+        "Cannot enable row tracking without collecting statistics.\nIf you want to enable row "
+        "tracking, do the following:\n  1. Enable statistics collection: set "
+        "spark.databricks.delta.stats.collect to true.\n  2. Convert with collect_stats=True.\n\n"
+        "If you do not want to collect statistics, disable row tracking:\n  1. Unset "
+        "{prefix}feature.rowTracking.\n  2. Unset {prefix}enableRowTracking.",
     )
     EMPTY_DIRECTORY = (
         ErrorCode.EMPTY_DIRECTORY,
@@ -1661,6 +1904,11 @@ class Message(Enum):
         "The table or view {table} cannot be found. Verify the spelling and correctness of "
         "the schema and catalog.",
     )
+    UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME = (
+        ErrorCode.UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME,
+        "Expecting {num_expected} partition column(s): {expected}, but found {num_parsed} "
+        "partition column(s): {parsed} from parsing the file name: {path}{hint}",
+    )
     UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME_EMPTY = (
         ErrorCode.UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME,
         "Empty partition column {half} in '{directory}', from parsing the file name: {path}. "
@@ -1777,6 +2025,23 @@ class Message(Enum):
         "Cannot enable {clustering} table feature using TBLPROPERTIES. Please use CREATE OR "
         "REPLACE TABLE CLUSTER BY to create a Delta table with clustering.",
     )
+    CREATE_TABLE_WITH_DIFFERENT_CLUSTERING = (
+        ErrorCode.CREATE_TABLE_WITH_DIFFERENT_CLUSTERING,
+        "The specified clustering columns do not match the existing clustering columns at "
+        "{path}. Specified: [{specified_list}]. Existing: [{existing_list}]. To replace the "
+        "table, use replace().",
+    )
+    CREATE_TABLE_WITH_DIFFERENT_PARTITIONING = (
+        ErrorCode.CREATE_TABLE_WITH_DIFFERENT_PARTITIONING,
+        "The specified partitioning do not match the existing partitioning at {path}. "
+        "Specified: [{specified_list}]. Existing: [{existing_list}]. To replace the table, use "
+        "replace().",
+    )
+    CREATE_TABLE_WITH_DIFFERENT_PROPERTY = (
+        ErrorCode.CREATE_TABLE_WITH_DIFFERENT_PROPERTY,
+        "The specified properties do not match the existing properties at {path}. Specified: "
+        "[{specified_list}]. Existing: [{existing_list}]. To replace the table, use replace().",
+    )
     CREATE_TABLE_WITH_NON_EMPTY_LOCATION_CLONE = (
         ErrorCode.CREATE_TABLE_WITH_NON_EMPTY_LOCATION,
         "Cannot create table (`delta`.`{table}`). The associated location ('{path}') is not "
@@ -1807,10 +2072,20 @@ class Message(Enum):
         "A generated column cannot use a non-existent column or another generated column: "
         "{column} is generated as {expression}.",
     )
+    INVALID_TABLE_PROPERTY_DEMANDED = (
+        ErrorCode.INVALID_TABLE_PROPERTY,
+        "The catalog demands {key} = {demanded} of its managed tables, and the statement says "
+        "{value}. Leave the property out, or give the table a LOCATION of its own.",
+    )
     NON_DETERMINISTIC_EXPRESSION_IN_GENERATED_COLUMN = (
         ErrorCode.NON_DETERMINISTIC_EXPRESSION_IN_GENERATED_COLUMN,
         "Found {expression}. A generated column cannot use a non deterministic expression: "
         "{column}.",
+    )
+    NOT_A_DELTA_TABLE = (
+        ErrorCode.NOT_A_DELTA_TABLE,
+        "{name} is not a Delta table. Please drop this table first if you would like to "
+        "recreate it with Delta Lake.",
     )
     SCHEMA_NOT_PROVIDED_COLUMNS = (
         ErrorCode.SCHEMA_NOT_PROVIDED,
@@ -1837,6 +2112,11 @@ class Message(Enum):
         "The table or view {name} cannot be found: there is nothing to replace. Create it, "
         "or use createOrReplace.",
     )
+    UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION_LOCATION = (
+        ErrorCode.UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION,
+        "Only a table whose location the catalog chooses can be catalog-managed: leave the "
+        "LOCATION out, or the property delta.feature.catalogManaged.",
+    )
     UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE_CLONE = (
         ErrorCode.UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE,
         "Changing column mapping mode from '{current}' to '{wanted}' is not supported.",
@@ -1859,10 +2139,22 @@ class Message(Enum):
     )
 
     # commands: definitions of tables
+    CONSTRAINT_DATA_TYPE_MISMATCH = (
+        ErrorCode.CONSTRAINT_DATA_TYPE_MISMATCH,
+        "Column {column_name} has data type {column_type} and cannot be altered to data type "
+        "{data_type} because this column is referenced by the following check constraint(s):\n"
+        "{rules}",
+    )
     CONSTRAINT_DEPENDENT_COLUMN_CHANGE = (
         ErrorCode.CONSTRAINT_DEPENDENT_COLUMN_CHANGE,
         "Cannot alter column {column} because this column is referenced by the following "
         "check constraint(s): {constraints}. Drop them first.",
+    )
+    GENERATED_COLUMNS_DATA_TYPE_MISMATCH = (
+        ErrorCode.GENERATED_COLUMNS_DATA_TYPE_MISMATCH,
+        "Column {column_name} has data type {column_type} and cannot be altered to data type "
+        "{data_type} because this column is referenced by the following generated column(s):\n"
+        "{rules}",
     )
     GENERATED_COLUMNS_DEPENDENT_COLUMN_CHANGE = (
         ErrorCode.GENERATED_COLUMNS_DEPENDENT_COLUMN_CHANGE,
@@ -1926,9 +2218,22 @@ class Message(Enum):
     )
 
     # commands/dml
+    AGGREGATION_NOT_SUPPORTED = (
+        ErrorCode.AGGREGATION_NOT_SUPPORTED,
+        "Aggregate functions are not supported in the {operation} (condition = {predicate}).",
+    )
+    AMBIGUOUS_REFERENCE = (
+        ErrorCode.AMBIGUOUS_REFERENCE,
+        "Reference `{name}` is ambiguous, could be: [{reference_names}].",
+    )
     CONFLICT_SET_COLUMN = (
         ErrorCode.CONFLICT_SET_COLUMN,
         "There is a conflict from these SET columns: [{column_list}].",
+    )
+    DEFAULT_PLACEMENT_INVALID_UPDATE = (
+        ErrorCode.DEFAULT_PLACEMENT_INVALID,
+        "A DEFAULT keyword could not be directly assigned to a target column because it was "
+        "part of an expression: {expression}. `SET column = DEFAULT` is allowed.",
     )
     DUPLICATE_COLUMNS_ON_INSERT = (
         ErrorCode.DUPLICATE_COLUMNS_ON_INSERT,
@@ -1941,6 +2246,15 @@ class Message(Enum):
     FIELD_NOT_FOUND_DESCEND = (
         ErrorCode.FIELD_NOT_FOUND,
         "No such struct field {field} in {listed} (column {written}).",
+    )
+    FILTER_NOT_BOOLEAN = (
+        ErrorCode.FILTER_NOT_BOOLEAN,
+        'Cannot resolve "{sql_expr}" due to data type mismatch: Filter expression "{sql_expr}" '
+        "of type {type} is not a boolean.",
+    )
+    FILTER_NOT_BOOLEAN_MERGE = (
+        ErrorCode.FILTER_NOT_BOOLEAN,
+        'The {words} {condition} of MERGE has the invalid type {type}, expected "BOOLEAN".',
     )
     IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED_CLAUSE = (
         ErrorCode.IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED,
@@ -1959,14 +2273,38 @@ class Message(Enum):
         'Can\'t extract a value from "{base}". Need a complex type [STRUCT, ARRAY, MAP] but '
         'got "{kind}".',
     )
+    INVALID_NON_DETERMINISTIC_EXPRESSIONS = (
+        ErrorCode.INVALID_NON_DETERMINISTIC_EXPRESSIONS,
+        "The operator expects a deterministic expression, but the actual expression is "
+        '"{sql_exprs}".',
+    )
+    JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE = (
+        ErrorCode.JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE,
+        'The {words} {condition} of MERGE has the invalid type {type}, expected "BOOLEAN".',
+    )
     MERGE_ADD_VOID_COLUMN = (
         ErrorCode.MERGE_ADD_VOID_COLUMN,
         "Cannot add column `{new_column}` with type VOID. Please explicitly specify a "
         "non-void type.",
     )
+    MERGE_INTO_EMPTY_SCHEMA_TARGET = (
+        ErrorCode.MERGE_INTO_EMPTY_SCHEMA_TARGET,
+        "Cannot MERGE INTO a table with no columns. The target table must have columns, or "
+        "schema evolution must be enabled.",
+    )
     MERGE_MISSING_WHEN = (
         ErrorCode.MERGE_MISSING_WHEN,
         "There must be at least one WHEN clause in a MERGE statement.",
+    )
+    MERGE_RESOLVED_ATTRIBUTE_MISSING_FROM_INPUT = (
+        ErrorCode.MERGE_RESOLVED_ATTRIBUTE_MISSING_FROM_INPUT,
+        "Resolved attribute(s) {missing_attributes} missing from {columns} in the {clause} of "
+        "MERGE. Take columns from the DataFrames that are merged, or name them through their "
+        "aliases.",
+    )
+    MERGE_UNRESOLVED_EXPRESSION = (
+        ErrorCode.MERGE_UNRESOLVED_EXPRESSION,
+        "Cannot resolve {sql_expr} in {clause} given columns {cols}.{hint}",
     )
     MERGE_UNRESOLVED_EXPRESSION_COLUMN = (
         ErrorCode.MERGE_UNRESOLVED_EXPRESSION,
@@ -1987,10 +2325,40 @@ class Message(Enum):
         "possibility of multiple matches. For example, the target row {shown}. Nothing was "
         "changed.",
     )
+    NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED = (
+        ErrorCode.NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED,
+        "Non-deterministic functions are not supported in the {operation} (condition = "
+        "{expression}).",
+    )
+    NON_LAST_MATCHED_CLAUSE_OMIT_CONDITION = (
+        ErrorCode.NON_LAST_MATCHED_CLAUSE_OMIT_CONDITION,
+        "When there are more than one MATCHED clauses in a MERGE statement, only the last "
+        "MATCHED clause can omit the condition.",
+    )
+    NON_LAST_NOT_MATCHED_BY_SOURCE_CLAUSE_OMIT_CONDITION = (
+        ErrorCode.NON_LAST_NOT_MATCHED_BY_SOURCE_CLAUSE_OMIT_CONDITION,
+        "When there are more than one NOT MATCHED BY SOURCE clauses in a MERGE statement, only "
+        "the last NOT MATCHED BY SOURCE clause can omit the condition.",
+    )
+    NON_LAST_NOT_MATCHED_CLAUSE_OMIT_CONDITION = (
+        ErrorCode.NON_LAST_NOT_MATCHED_CLAUSE_OMIT_CONDITION,
+        "When there are more than one NOT MATCHED clauses in a MERGE statement, only the last "
+        "NOT MATCHED clause can omit the condition.",
+    )
     NON_PARTITION_COLUMN_REFERENCE = (
         ErrorCode.NON_PARTITION_COLUMN_REFERENCE,
         "Predicate references non-partition column '{column}'. Only the partition columns "
         "may be referenced: [{partition_columns}]",
+    )
+    NUM_RECORDS_MISMATCH_CHANGES = (
+        ErrorCode.NUM_RECORDS_MISMATCH,
+        "{operation} wrote {num_changes} change rows where {due} were due. Nothing was "
+        "committed. This is a bug.",
+    )
+    NUM_RECORDS_MISMATCH_INSERTS = (
+        ErrorCode.NUM_RECORDS_MISMATCH,
+        "{operation} wrote {num_rows} rows where {num_updates} updates and {wanted} inserts "
+        "were due. Nothing was committed. This is a bug.",
     )
     OPERATION_NOT_ALLOWED_DETAIL_EXPLAIN_MODE = (
         ErrorCode.OPERATION_NOT_ALLOWED_DETAIL,
@@ -2006,6 +2374,23 @@ class Message(Enum):
         "A preview has the columns {change_type} and {clause_column}, but the table has "
         "{taken} already. Use dry_run() for the counts.",
     )
+    SCHEMA_CHANGE_SINCE_ANALYSIS_CHANGES = (
+        ErrorCode.SCHEMA_CHANGE_SINCE_ANALYSIS,
+        "The schema of your Delta table has changed in an incompatible way since your "
+        "DataFrame or DeltaTable object was created. Please redefine your DataFrame or "
+        "DeltaTable object. {changes}It was {known} and is {current}.",
+    )
+    UNSUPPORTED_EXPR_FOR_OPERATOR = (
+        ErrorCode.UNSUPPORTED_EXPR_FOR_OPERATOR,
+        "A query operator contains one or more unsupported expressions. Consider to rewrite it "
+        "to avoid window functions, aggregate functions, and generator functions. Invalid "
+        "expressions: [{invalid_expressions}].",
+    )
+    UNSUPPORTED_EXPR_FOR_OPERATOR_CLAUSE = (
+        ErrorCode.UNSUPPORTED_EXPR_FOR_OPERATOR,
+        "Aggregate and window functions are not supported in the {clause} of MERGE: "
+        "{invalid_expressions}. Compute the value in the source first.",
+    )
     UNSUPPORTED_NESTED_FIELD_IN_OPERATION = (
         ErrorCode.UNSUPPORTED_NESTED_FIELD_IN_OPERATION,
         "Nested field is not supported in the INSERT clause of MERGE operation (field = "
@@ -2016,9 +2401,18 @@ class Message(Enum):
         "Cannot resolve {value} in target columns in {clause} given columns {displayed} - "
         "Updating nested fields is only supported for StructType.",
     )
+    UNSUPPORTED_SUBQUERY = (
+        ErrorCode.UNSUPPORTED_SUBQUERY,
+        "Subqueries are not supported in the {operation} (condition = {cond}).",
+    )
     UNSUPPORTED_SUBQUERY_IN_PARTITION_PREDICATES = (
         ErrorCode.UNSUPPORTED_SUBQUERY_IN_PARTITION_PREDICATES,
         "Subquery is not supported in partition predicates.",
+    )
+    UNSUPPORTED_SUBQUERY_USE_MERGE = (
+        ErrorCode.UNSUPPORTED_SUBQUERY,
+        "Subqueries are not supported in the {operation} (condition = {cond}). A MERGE can "
+        "look at other tables.",
     )
 
     # commands/write
@@ -2119,10 +2513,32 @@ class Message(Enum):
     )
 
     # statements/execute
+    AMBIGUOUS_PATHS_IN_CREATE_TABLE = (
+        ErrorCode.AMBIGUOUS_PATHS_IN_CREATE_TABLE,
+        "CREATE TABLE contains two different locations: {identifier} and {location}. You can "
+        "remove the LOCATION clause from the CREATE TABLE statement.",
+    )
     CANNOT_SET_LOCATION_ON_PATH_IDENTIFIER = (
         ErrorCode.CANNOT_SET_LOCATION_ON_PATH_IDENTIFIER,
         "Cannot change the location of a path based table: {table_shown}. Name a table of "
         "the catalog.",
+    )
+    CLONE_AMBIGUOUS_TARGET = (
+        ErrorCode.CLONE_AMBIGUOUS_TARGET,
+        "Two paths were provided as the CLONE target so it is ambiguous which to use. An "
+        "external location for CLONE was provided at {location} at the same time as the path "
+        "{path}.",
+    )
+    CLONE_UNSUPPORTED_SOURCE = (
+        ErrorCode.CLONE_UNSUPPORTED_SOURCE,
+        "Unsupported clone source {name}, whose format is {format}: only Delta tables are "
+        "cloned. Write its rows to a new table{way_out}.",
+    )
+    DEFAULT_PLACEMENT_INVALID = (
+        ErrorCode.DEFAULT_PLACEMENT_INVALID,
+        "A DEFAULT keyword in a MERGE, INSERT, UPDATE, or SET VARIABLE command could not be "
+        "directly assigned to a target column because it was part of an expression. Write the "
+        "keyword alone.",
     )
     FAILED_SCAN_WITH_HISTORICAL_VERSION = (
         ErrorCode.FAILED_SCAN_WITH_HISTORICAL_VERSION,
@@ -2130,15 +2546,39 @@ class Message(Enum):
         "historical scan of version {historical_version}: the view {name} shows a version "
         "that was asked for. Name the table itself: delta.`{root_uri}`.",
     )
+    INSERT_PARTITION_SPEC_IF_NOT_EXISTS = (
+        ErrorCode.INSERT_PARTITION_SPEC_IF_NOT_EXISTS,
+        "INSERT with IF NOT EXISTS in the PARTITION spec is not supported.",
+    )
     MERGE_UNEXPECTED_ASSIGNMENT_KEY = (
         ErrorCode.MERGE_UNEXPECTED_ASSIGNMENT_KEY,
         "Unexpected assignment key: {key}. Through a view only whole columns can be "
         "assigned; name the table itself to assign a field.",
     )
+    OPERATION_NOT_ALLOWED_CATALOG_LOCATION = (
+        ErrorCode.OPERATION_NOT_ALLOWED,
+        "The catalog decides about the location of {table}. Drop the table, which keeps the "
+        "files of an external one, and create it with the other LOCATION.",
+    )
+    OPERATION_NOT_ALLOWED_DETAIL_BUCKETS = (
+        ErrorCode.OPERATION_NOT_ALLOWED_DETAIL,
+        "Operation not allowed: `Bucketing` ({layout}) is not supported for Delta tables. "
+        "Partition by a generated column, or use CLUSTER BY.",
+    )
     OPERATION_NOT_ALLOWED_DETAIL_EXPLAINED = (
         ErrorCode.OPERATION_NOT_ALLOWED_DETAIL,
         "Only MERGE, UPDATE, DELETE, OPTIMIZE, VACUUM, RESTORE and CONVERT TO DELTA on Delta "
         "tables can be explained or tried here, not {shown!r}.",
+    )
+    OPERATION_NOT_ALLOWED_PARTITIONING = (
+        ErrorCode.OPERATION_NOT_ALLOWED,
+        "Operation not allowed: `Partitioning by expressions` ({layout}) is not supported for "
+        "Delta tables. Partition by a generated column, or use CLUSTER BY.",
+    )
+    OPERATION_NOT_ALLOWED_OTHER_CATALOG = (
+        ErrorCode.OPERATION_NOT_ALLOWED,
+        "The name {name} belongs to another catalog than the session's. Name a table of the "
+        "session catalog, or a path: delta.`/path`.",
     )
     OPERATION_NOT_ALLOWED_PARTIAL_VIEW = (
         ErrorCode.OPERATION_NOT_ALLOWED,
@@ -2155,6 +2595,11 @@ class Message(Enum):
         ErrorCode.OPERATION_NOT_ALLOWED,
         "Recursive view {database}.{view} detected: its query shows itself.",
     )
+    OPERATION_NOT_ALLOWED_SEVERAL_INSERTS = (
+        ErrorCode.OPERATION_NOT_ALLOWED,
+        "Several INSERTs behind one FROM must all be into Delta tables, and these are not: "
+        "{names}. Write one statement for each.",
+    )
     OPERATION_NOT_ALLOWED_SHOW_CREATE_TABLE = (
         ErrorCode.OPERATION_NOT_ALLOWED,
         "Operation not allowed: `SHOW CREATE TABLE` is not supported for Delta tables. "
@@ -2165,6 +2610,16 @@ class Message(Enum):
         "{operation} command on a temp view referring to a Delta table that contains "
         "generated columns is not supported. Please run the {operation} command on the Delta "
         "table directly: delta.`{root_uri}`.",
+    )
+    TABLE_OPERATION_NOT_SUPPORTED_INSERT = (
+        ErrorCode.TABLE_OPERATION_NOT_SUPPORTED,
+        "INSERT with {beyond} is not supported. Use REPLACE WHERE, df.write with the options "
+        "replaceWhere or partitionOverwriteMode, or a MERGE.",
+    )
+    TABLE_OPERATION_NOT_SUPPORTED_TABLE_CONSTRAINT = (
+        ErrorCode.TABLE_OPERATION_NOT_SUPPORTED,
+        "Constraints between the columns of CREATE TABLE are not supported for Delta tables. "
+        "Add them behind: ALTER TABLE ... ADD CONSTRAINT name CHECK (condition).",
     )
     UNSUPPORTED_ON_CONNECT_SCRIPT = (
         ErrorCode.UNSUPPORTED_ON_CONNECT,
@@ -2178,6 +2633,11 @@ class Message(Enum):
     EXPECT_TABLE_NOT_VIEW = (
         ErrorCode.EXPECT_TABLE_NOT_VIEW,
         "'{operation}' expects a table but {view} is a view. Name the table whose rows it shows.",
+    )
+    UNSUPPORTED_ON_CONNECT_TABLE_TEXT = (
+        ErrorCode.UNSUPPORTED_ON_CONNECT,
+        "CREATE TABLE and INSERT as text with format delta need a classic session. Over Spark "
+        "Connect call df.writeTo(name), df.write.saveAsTable(name) or DeltaTable.create(spark).",
     )
     UNSUPPORTED_ON_CONNECT_VIEW = (
         ErrorCode.UNSUPPORTED_ON_CONNECT,
@@ -2257,6 +2717,15 @@ class Message(Enum):
     )
 
     # tables
+    CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH = (
+        ErrorCode.CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH,
+        "Creating path-based Delta table with a different location isn't supported. "
+        "Identifier: {name}, Location: {location}",
+    )
+    CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION = (
+        ErrorCode.CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION,
+        "Table name or location has to be specified. Call tableName() or location().",
+    )
     INVALID_ARGUMENT_NUMBER = (
         ErrorCode.INVALID_ARGUMENT,
         "{argument} is {value!r}, which is no number. Pass a number, or leave it out.",
@@ -2265,6 +2734,11 @@ class Message(Enum):
         ErrorCode.MISSING_DELTA_TABLE,
         "{table} is not a Delta table: the catalog has no table or view of this name. Check "
         "its spelling and the current database.",
+    )
+    OPERATION_NOT_ALLOWED_BUILDER_CATALOG = (
+        ErrorCode.OPERATION_NOT_ALLOWED,
+        "The name {name} belongs to another catalog than {session_catalog}. Name a table of "
+        "the session catalog, or give the table a location() alone.",
     )
     TABLE_FOR_PATH_UNSUPPORTED_HADOOP_CONF = (
         ErrorCode.TABLE_FOR_PATH_UNSUPPORTED_HADOOP_CONF,
@@ -2349,12 +2823,28 @@ class Message(Enum):
         "Only one path can be given for format 'delta', not {listed}. Read each table by "
         "itself and combine the rows with union.",
     )
+    OPERATION_NOT_ALLOWED_PARTITION_EXPRESSION = (
+        ErrorCode.OPERATION_NOT_ALLOWED,
+        "Partitioning by expressions is not supported: {column}. Add the value as a column of "
+        "its own, or create the table with a generated column.",
+    )
+    OPERATION_NOT_ALLOWED_REPLACE_WHERE = (
+        ErrorCode.OPERATION_NOT_ALLOWED,
+        "writeTo(...).replace() and createOrReplace() replace a table as a whole: the option "
+        "replaceWhere is not supported there. To replace the rows of a condition use "
+        "writeTo(...).overwrite(condition), or df.write with mode('overwrite').",
+    )
     OPERATION_NOT_ALLOWED_STREAM_NOT_ACTIVATED = (
         ErrorCode.OPERATION_NOT_ALLOWED,
         "writeStream with format 'delta' is not possible in a session that is not activated. "
         "Call puredelta.activate(spark) first, or write with foreachBatch and "
         "puredelta.write or a MERGE, with txnAppId and txnVersion to be safe against "
         "repetition.",
+    )
+    REPLACE_WHERE_IN_OVERWRITE = (
+        ErrorCode.REPLACE_WHERE_IN_OVERWRITE,
+        "You can't use replaceWhere in conjunction with an overwrite by filter: leave the "
+        "option out, or call append().",
     )
     SCHEMA_NOT_PROVIDED_NAME = (
         ErrorCode.SCHEMA_NOT_PROVIDED,
@@ -2364,6 +2854,17 @@ class Message(Enum):
         ErrorCode.TIMESTAMP_INVALID,
         "{option} is {timestamp!r}: without activation it must be an ISO 8601 timestamp with "
         "its offset, such as 2025-01-31T12:00:00+00:00. {activate}",
+    )
+    UNSUPPORTED_ON_CONNECT_OVERWRITE = (
+        ErrorCode.UNSUPPORTED_ON_CONNECT,
+        "writeTo(...).overwrite(condition) is not supported over Connect, where a Column does "
+        "not say what it is. Use df.write with mode('overwrite') and option('replaceWhere', "
+        "'<condition as SQL>').",
+    )
+    UNSUPPORTED_ON_CONNECT_WRITE_STREAM = (
+        ErrorCode.UNSUPPORTED_ON_CONNECT,
+        "writeStream with format 'delta' is not possible over Spark Connect. Use foreachBatch: "
+        "write each batch to a path, with the options txnAppId and txnVersion, or run a MERGE.",
     )
     UNSUPPORTED_OUTPUT_MODE = (
         ErrorCode.UNSUPPORTED_OUTPUT_MODE,

@@ -20,7 +20,7 @@ from puredelta.commands.create.definition import TableDefinition
 from puredelta.commands.create.registered import define_registered
 from puredelta.commands.write.options import SaveMode
 from puredelta.commands.write.write_table import WriteRequest, write_table
-from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.errors import InvalidRequestError, Message, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.schema.types import StructType
 from puredelta.spark.catalog.unity_entries import creation_name
@@ -65,18 +65,9 @@ def overwrite(
         return False
     spark = table.rows.sparkSession
     if captured.option(_REPLACE_WHERE) is not None:
-        raise InvalidRequestError(
-            "You can't use replaceWhere in conjunction with an overwrite by filter: leave the "
-            "option out, or call append().",
-            code=ErrorCode.REPLACE_WHERE_IN_OVERWRITE,
-        )
+        raise InvalidRequestError(Message.REPLACE_WHERE_IN_OVERWRITE)
     if is_connect(spark):
-        raise UnsupportedError(
-            "writeTo(...).overwrite(condition) is not supported over Connect, where a Column does "
-            "not say what it is. Use df.write with mode('overwrite') and "
-            "option('replaceWhere', '<condition as SQL>').",
-            code=ErrorCode.UNSUPPORTED_ON_CONNECT,
-        )
+        raise UnsupportedError(Message.UNSUPPORTED_ON_CONNECT_OVERWRITE)
     column = F.col(condition) if isinstance(condition, str) else condition
     where = sql_text(column, table_identity(spark, log.snapshot().config.schema))
     partial = {} if where == _EVERY_ROW else {_REPLACE_WHERE: where}
@@ -104,13 +95,7 @@ def define(
         UnsupportedError: ``replaceWhere`` is set for a replacement.
     """
     if mode in _REPLACEMENTS and captured.option(_REPLACE_WHERE) is not None:
-        raise UnsupportedError(
-            "writeTo(...).replace() and createOrReplace() replace a table as a whole: the option "
-            "replaceWhere is not supported there. To replace the rows of a condition use "
-            "writeTo(...).overwrite(condition), or df.write with mode('overwrite').",
-            code=ErrorCode.OPERATION_NOT_ALLOWED,
-            option=_REPLACE_WHERE,
-        )
+        raise UnsupportedError(Message.OPERATION_NOT_ALLOWED_REPLACE_WHERE, option=_REPLACE_WHERE)
     spark = table.rows.sparkSession
     options = write_options(captured)
     if name.path is not None:
@@ -171,10 +156,7 @@ def _plain_names(spark: SparkSession, columns: Sequence[str | Column]) -> tuple[
         name = column_name(spark, F.col(column) if isinstance(column, str) else column)
         if name is None:
             raise InvalidRequestError(
-                f"Partitioning by expressions is not supported: {column}. Add the value as a "
-                "column of its own, or create the table with a generated column.",
-                code=ErrorCode.OPERATION_NOT_ALLOWED,
-                column=str(column),
+                Message.OPERATION_NOT_ALLOWED_PARTITION_EXPRESSION, column=str(column)
             )
         names.append(name)
     return tuple(names)

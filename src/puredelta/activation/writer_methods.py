@@ -19,7 +19,7 @@ from puredelta.activation.reading import create_for_stream, start
 from puredelta.activation.table_writing import define
 from puredelta.activation.writing import create_named, insert_into, save, save_as_table
 from puredelta.commands.create.create_table import CreateMode
-from puredelta.errors import ErrorCode, UnsupportedError
+from puredelta.errors import Message, UnsupportedError
 from puredelta.spark.catalog.unity_entries import creation_name, is_name_taken
 from puredelta.spark.session.names import is_delta
 from puredelta.spark.session.session import is_connect
@@ -220,9 +220,4 @@ def _location(writer: Any, captured: CapturedOptions, name: TableName) -> str | 
 
 def _require_classic(spark: SparkSession) -> None:
     if is_connect(spark):
-        raise UnsupportedError(
-            "writeStream with format 'delta' is not possible over Spark Connect. Use "
-            "foreachBatch: write each batch to a path, with the options txnAppId and txnVersion, "
-            "or run a MERGE.",
-            code=ErrorCode.UNSUPPORTED_ON_CONNECT,
-        )
+        raise UnsupportedError(Message.UNSUPPORTED_ON_CONNECT_WRITE_STREAM)

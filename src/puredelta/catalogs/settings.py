@@ -25,7 +25,7 @@ from puredelta.catalogs.transport import (
     require_safe_url,
 )
 from puredelta.catalogs.unity import UnityCatalog
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 
 SPARK_PREFIX = "spark.sql.catalog."
 OWN_PREFIX = "spark.puredelta.catalog."
@@ -167,6 +167,4 @@ def _is_true(text: str | None) -> bool:
 
 
 def _wrong(key: str, problem: str) -> InvalidRequestError:
-    return InvalidRequestError(
-        f"The setting {key} {problem}.", code=ErrorCode.INVALID_CONF_VALUE, key=key
-    )
+    return InvalidRequestError(Message.INVALID_CONF_VALUE_CATALOG, problem=problem, key=key)

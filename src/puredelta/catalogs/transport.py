@@ -7,6 +7,7 @@ this machine.
 
 from __future__ import annotations
 
+import email.message
 import http.client
 import ipaddress
 import json
@@ -15,12 +16,11 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from email.message import Message
 from typing import IO, Any, TypeAlias
 from urllib.parse import urlsplit
 
 from puredelta.catalogs.failures import CatalogRequestError, Refusal
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 
 TIMEOUT_S = 60.0
 _ANSWER_BYTES_MAX = 64 << 20
@@ -102,9 +102,7 @@ def require_safe_url(url: str, *, setting: str, allow_http: bool) -> str:
 
 
 def _unsafe(setting: str, problem: str) -> InvalidRequestError:
-    return InvalidRequestError(
-        f"The setting {setting} {problem}.", code=ErrorCode.INVALID_CONF_VALUE, key=setting
-    )
+    return InvalidRequestError(Message.INVALID_CONF_VALUE_CATALOG, problem=problem, key=setting)
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -116,7 +114,7 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
         fp: IO[bytes],
         code: int,
         msg: str,
-        headers: Message,
+        headers: email.message.Message,
         newurl: str,
     ) -> None:
         """Follow no redirect."""
@@ -131,9 +129,7 @@ class HttpTransport:
             context = ssl.create_default_context(cafile=ca_file)
         except (OSError, ssl.SSLError) as error:
             raise InvalidRequestError(
-                f"The certificates in {ca_file} cannot be used: {error}. Name a PEM file.",
-                code=ErrorCode.INVALID_CONF_VALUE,
-                path=ca_file,
+                Message.INVALID_CONF_VALUE_CERTIFICATES, error=error, path=ca_file
             ) from None
         secure = urllib.request.HTTPSHandler(context=context)
         self._remote = urllib.request.build_opener(_NoRedirects, secure)

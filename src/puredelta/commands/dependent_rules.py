@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from puredelta.errors import ErrorCode, InvalidRequestError, Message
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.actions.actions import Action, Metadata, Protocol
 from puredelta.protocol.features.feature_usage import GENERATION_EXPRESSION
@@ -42,22 +42,16 @@ def require_same_types(config: TableConfig, update: StructType) -> None:
     if not constraints and not config.generated_columns:
         return
     for path, before, after in _changes(config.schema, update, ()):
-        for code, kind, rules in (
-            (ErrorCode.CONSTRAINT_DATA_TYPE_MISMATCH, "check constraint(s)", constraints),
-            (
-                ErrorCode.GENERATED_COLUMNS_DATA_TYPE_MISMATCH,
-                "generated column(s)",
-                config.generated_columns,
-            ),
+        for message, rules in (
+            (Message.CONSTRAINT_DATA_TYPE_MISMATCH, constraints),
+            (Message.GENERATED_COLUMNS_DATA_TYPE_MISMATCH, config.generated_columns),
         ):
             if dependent := _reading(path, rules, config.schema):
                 types = [simple_string(t).upper() for t in (before, after)]
                 listed = "\n".join(f"{name} -> {sql}" for name, sql in dependent.items())
                 raise InvalidRequestError(
-                    f"Column {'.'.join(path)} has data type {types[0]} and cannot be altered to "
-                    f"data type {types[1]} because this column is referenced by the following "
-                    f"{kind}:\n{listed}",
-                    code=code,
+                    message,
+                    rules=listed,
                     column_name=".".join(path),
                     column_type=types[0],
                     data_type=types[1],

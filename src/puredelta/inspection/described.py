@@ -166,7 +166,7 @@ def _arrow_type(data_type: DataType, column: str) -> pa.DataType:
             stored = stored_type(data_type)
             if stored is None:
                 raise UnsupportedError(
-                    Message.UNSUPPORTED_FEATURES_FOR_READ, data_type=data_type, column=column
+                    Message.UNSUPPORTED_FEATURES_FOR_READ_COLUMN, data_type=data_type, column=column
                 )
             return stored
         case _:

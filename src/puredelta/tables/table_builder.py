@@ -17,7 +17,7 @@ from puredelta.commands.create.create_table import CreateMode, create_table
 from puredelta.commands.create.definition import TableDefinition
 from puredelta.commands.create.registered import define_registered
 from puredelta.commands.defined_columns import column, require_valid_columns, stored_columns
-from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.errors import InvalidRequestError, Message, UnsupportedError
 from puredelta.protocol.features.filled_columns import IdentitySpec
 from puredelta.protocol.schema.types import StructField, StructType
 from puredelta.spark.catalog.unity_entries import creation_name
@@ -190,9 +190,8 @@ class DeltaTableBuilder(Generic[Table]):
         entry = creation_name(self._spark, name.parts)
         if entry is None:
             raise UnsupportedError(
-                f"The name {name} belongs to another catalog than {SESSION_CATALOG}. Name a table "
-                "of the session catalog, or give the table a location() alone.",
-                code=ErrorCode.OPERATION_NOT_ALLOWED,
+                Message.OPERATION_NOT_ALLOWED_BUILDER_CATALOG,
+                session_catalog=SESSION_CATALOG,
                 name=str(name),
             )
         table = NewTable(name=entry, location=self._location, definition=definition)
@@ -203,16 +202,13 @@ class DeltaTableBuilder(Generic[Table]):
         path = None if self._name is None else self._name.path
         if path is None:
             if self._location is None:
-                raise InvalidRequestError(
-                    "Table name or location has to be specified. Call tableName() or location().",
-                    code=ErrorCode.CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION,
-                )
+                raise InvalidRequestError(Message.CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION)
             return self._location
         if self._location is not None and not open_log(self._spark, path).is_at(self._location):
             raise InvalidRequestError(
-                "Creating path-based Delta table with a different location isn't supported. "
-                f"Identifier: {self._name}, Location: {self._location}",
-                code=ErrorCode.CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH,
+                Message.CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH,
+                name=self._name,
+                location=self._location,
             )
         return path
 

@@ -23,7 +23,7 @@ from puredelta.commands.alter.change import changed_config, commit_change, start
 from puredelta.commands.defined_columns import COMMENT, config_with_marks, stored_columns
 from puredelta.commands.dependent_rules import require_unreferenced
 from puredelta.commands.schema_change import require_storable_types, with_schema
-from puredelta.errors import ErrorCode, InvalidRequestError, Message
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.operations import (
@@ -110,7 +110,7 @@ def drop_table_columns(
     command = start_change(spark, log)
     REFUSED_BY_DROP_COLUMN.require_defaults(command.session.settings)
     config = command.snapshot.config
-    _require_mapping(config, ErrorCode.UNSUPPORTED_DROP_COLUMN, "DROP COLUMN")
+    _require_mapping(config, Message.UNSUPPORTED_DROP_COLUMN)
     dropped = [p for p in paths if not if_exists or _exists(config.schema, p)]
     if not dropped:
         return None
@@ -131,7 +131,7 @@ def rename_table_column(spark: SparkSession, log: TableLog, path: FieldPath, new
     command = start_change(spark, log)
     config = command.snapshot.config
     canonical, _ = find_field(config.schema, path)
-    _require_mapping(config, ErrorCode.UNSUPPORTED_RENAME_COLUMN, "Column rename")
+    _require_mapping(config, Message.UNSUPPORTED_RENAME_COLUMN)
     require_unreferenced(config, canonical)
     renamed = (*canonical[:-1], new_name)
     schema = change_field(
@@ -205,14 +205,9 @@ def _exists(schema: StructType, path: FieldPath) -> bool:
     return True
 
 
-def _require_mapping(config: TableConfig, code: ErrorCode, what: str) -> None:
+def _require_mapping(config: TableConfig, message: Message) -> None:
     if config.column_mapping is ColumnMappingMode.NONE:
-        raise InvalidRequestError(
-            f"{what} is not supported for your Delta table. Please enable Column Mapping on your "
-            "Delta table with mapping mode 'name': ALTER TABLE table_name SET TBLPROPERTIES "
-            "('delta.columnMapping.mode' = 'name').",
-            code=code,
-        )
+        raise InvalidRequestError(message)
 
 
 def _require_droppable(snapshot: Snapshot, paths: Sequence[FieldPath]) -> None:

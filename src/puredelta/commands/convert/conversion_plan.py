@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from puredelta.commands.new_table import DEFAULTS_PREFIX
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.log.replay.replay import LogState
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.spooled_files import SpooledFiles
@@ -17,16 +17,6 @@ from puredelta.spark.session import delta_conf
 from puredelta.store.base import StoredFile
 
 _ROW_TRACKING = "rowTracking"
-
-_ROW_TRACKING_WITHOUT_STATS = f"""\
-Cannot enable row tracking without collecting statistics.
-If you want to enable row tracking, do the following:
-  1. Enable statistics collection: set spark.databricks.delta.stats.collect to true.
-  2. Convert with collect_stats=True.
-
-If you do not want to collect statistics, disable row tracking:
-  1. Unset {DEFAULTS_PREFIX}feature.rowTracking.
-  2. Unset {DEFAULTS_PREFIX}enableRowTracking."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +59,7 @@ def require_counted(config: TableConfig, *, collects_stats: bool) -> None:
     """
     if config.supports(_ROW_TRACKING) and not collects_stats:
         raise InvalidRequestError(
-            _ROW_TRACKING_WITHOUT_STATS, code=ErrorCode.CONVERT_ROW_TRACKING_WITHOUT_STATS
+            Message.CONVERT_ROW_TRACKING_WITHOUT_STATS, prefix=DEFAULTS_PREFIX
         )
 
 

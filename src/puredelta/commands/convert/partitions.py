@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import timezone
 from typing import TypeAlias
 
-from puredelta.errors import CorruptTableError, DeltaError, ErrorCode, InvalidRequestError, Message
+from puredelta.errors import CorruptTableError, DeltaError, InvalidRequestError, Message
 from puredelta.protocol.schema.partition_values import (
     HIVE_NULL,
     parse_partition_value,
@@ -170,10 +170,12 @@ def _require_count(found: PartitionDirectory, columns: Sequence[StructField]) ->
     expected = [column.name for column in columns]
     parsed = [name for name, _ in found.levels]
     raise InvalidRequestError(
-        f"Expecting {len(expected)} partition column(s): {_listed(expected)}, but found "
-        f"{len(parsed)} partition column(s): {_listed(parsed)} from parsing the file name: "
-        f"{found.file_uri}" + (_wanted(parsed) if not expected else ""),
-        code=ErrorCode.UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME,
+        Message.UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME,
+        num_expected=len(expected),
+        expected=_listed(expected),
+        num_parsed=len(parsed),
+        parsed=_listed(parsed),
+        hint="" if expected else _wanted(parsed),
         expected_columns=expected,
         parsed_columns=parsed,
         path=found.file_uri,

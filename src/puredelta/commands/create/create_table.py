@@ -19,7 +19,7 @@ from puredelta.commands.create.definition import (
     plan_table,
 )
 from puredelta.commands.finish import finish
-from puredelta.errors import ErrorCode, InvalidRequestError, Message, TableNotFoundError
+from puredelta.errors import InvalidRequestError, Message, TableNotFoundError
 from puredelta.log.commit.commit_request import CommitRequest
 from puredelta.log.files.file_table import remove_file
 from puredelta.log.replay.snapshot import Snapshot
@@ -57,8 +57,7 @@ def require_same_definition(
         )
     if table.config.partition_columns != config.partition_columns:
         raise _differs(
-            ErrorCode.CREATE_TABLE_WITH_DIFFERENT_PARTITIONING,
-            "partitioning",
+            Message.CREATE_TABLE_WITH_DIFFERENT_PARTITIONING,
             path,
             table.config.partition_columns,
             config.partition_columns,
@@ -67,8 +66,7 @@ def require_same_definition(
     wanted = tuple(map(".".join, table.clustering_columns))
     if clustered != wanted:
         raise _differs(
-            ErrorCode.CREATE_TABLE_WITH_DIFFERENT_CLUSTERING,
-            "clustering columns",
+            Message.CREATE_TABLE_WITH_DIFFERENT_CLUSTERING,
             path,
             wanted,
             clustered,
@@ -84,8 +82,7 @@ def _require_same_properties(
     ours, theirs = _without_mapping(specified), _without_mapping(existing)
     if ours != theirs:
         raise _differs(
-            ErrorCode.CREATE_TABLE_WITH_DIFFERENT_PROPERTY,
-            "properties",
+            Message.CREATE_TABLE_WITH_DIFFERENT_PROPERTY,
             path,
             tuple(f"{k}={v}" for k, v in sorted(ours.items())),
             tuple(f"{k}={v}" for k, v in sorted(theirs.items())),
@@ -97,13 +94,12 @@ def _without_mapping(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def _differs(
-    code: ErrorCode, what: str, path: str, specified: tuple[str, ...], existing: tuple[str, ...]
+    message: Message, path: str, specified: tuple[str, ...], existing: tuple[str, ...]
 ) -> InvalidRequestError:
     return InvalidRequestError(
-        f"The specified {what} do not match the existing {what} at {path}. Specified: "
-        f"[{', '.join(specified)}]. Existing: [{', '.join(existing)}]. To replace the table, use "
-        "replace().",
-        code=code,
+        message,
+        specified_list=", ".join(specified),
+        existing_list=", ".join(existing),
         path=path,
         specified=specified,
         existing=existing,

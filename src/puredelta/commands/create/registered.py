@@ -33,7 +33,12 @@ from puredelta.commands.create.create_table import (
     nothing_to_replace,
 )
 from puredelta.commands.create.definition import TableDefinition
-from puredelta.errors import CommitUnknownError, ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.errors import (
+    CommitUnknownError,
+    InvalidRequestError,
+    Message,
+    UnsupportedError,
+)
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.log_paths import LOG_DIRECTORY
@@ -188,12 +193,7 @@ def require_replaceable(spark: SparkSession, name: EntryName) -> CatalogTable:
     """
     known = find_table(spark, name.parts)
     if known is None:
-        raise InvalidRequestError(
-            f"{name} is not a Delta table. Please drop this table first if you would like to "
-            "recreate it with Delta Lake.",
-            code=ErrorCode.NOT_A_DELTA_TABLE,
-            name=str(name),
-        )
+        raise InvalidRequestError(Message.NOT_A_DELTA_TABLE, name=str(name))
     return known
 
 
@@ -273,11 +273,7 @@ def _demanded(definition: TableDefinition, staged: StagedTable) -> TableDefiniti
         stated = definition.properties.get(key)
         if stated is not None and stated.lower() != text.lower():
             raise InvalidRequestError(
-                f"The catalog demands {key} = {text} of its managed tables, and the statement says "
-                f"{stated}. Leave the property out, or give the table a LOCATION of its own.",
-                code=ErrorCode.INVALID_TABLE_PROPERTY,
-                key=key,
-                value=stated,
+                Message.INVALID_TABLE_PROPERTY_DEMANDED, demanded=text, key=key, value=stated
             )
     names = dict.fromkeys((*staged.required_features, *staged.suggested_features))
     features = {f"{FEATURE_PREFIX}{name}": "supported" for name in names}
@@ -325,11 +321,7 @@ def _define(
     kind = None if place.known is None else place.known.kind
     is_managed = place.new is not None or kind is TableKind.MANAGED
     if not is_known and not is_managed and _asks_for_catalog(table):
-        raise UnsupportedError(
-            "Only a table whose location the catalog chooses can be catalog-managed: leave the "
-            "LOCATION out, or the property delta.feature.catalogManaged.",
-            code=ErrorCode.UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION,
-        )
+        raise UnsupportedError(Message.UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION_LOCATION)
     entry = Entry(name=str(table.name), is_known=is_known, is_managed=is_managed)
     define_table_at(spark, log, table, mode, entry)
 

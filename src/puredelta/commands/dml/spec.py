@@ -30,7 +30,7 @@ from puredelta.commands.compaction import AUTO_COMPACTION
 from puredelta.commands.dml.settings import ExecutionSettings
 from puredelta.commands.file_options import CommitSettings
 from puredelta.commands.statement.stages import StageName
-from puredelta.errors import ErrorCode, InvalidRequestError, Message
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.log.commit.commit_request import Phase, ignore_phase
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.files.stats_columns import NOTHING_PARSED, FileStatistics
@@ -155,13 +155,10 @@ class MergeSpec:
         return tuple(c for c in self.clauses if isinstance(c, NotMatchedBySource))
 
 
-_OMITTED: dict[type[Clause], tuple[str, ErrorCode]] = {
-    Matched: ("MATCHED", ErrorCode.NON_LAST_MATCHED_CLAUSE_OMIT_CONDITION),
-    NotMatched: ("NOT MATCHED", ErrorCode.NON_LAST_NOT_MATCHED_CLAUSE_OMIT_CONDITION),
-    NotMatchedBySource: (
-        "NOT MATCHED BY SOURCE",
-        ErrorCode.NON_LAST_NOT_MATCHED_BY_SOURCE_CLAUSE_OMIT_CONDITION,
-    ),
+_OMITTED: dict[type[Clause], Message] = {
+    Matched: Message.NON_LAST_MATCHED_CLAUSE_OMIT_CONDITION,
+    NotMatched: Message.NON_LAST_NOT_MATCHED_CLAUSE_OMIT_CONDITION,
+    NotMatchedBySource: Message.NON_LAST_NOT_MATCHED_BY_SOURCE_CLAUSE_OMIT_CONDITION,
 }
 
 
@@ -176,12 +173,7 @@ def require_clauses(spec: MergeSpec) -> None:
         raise InvalidRequestError(Message.MERGE_MISSING_WHEN)
     for some in (spec.matched, spec.not_matched, spec.not_matched_by_source):
         if any(clause.condition is None for clause in some[:-1]):
-            kind, code = _OMITTED[type(some[0])]
-            raise InvalidRequestError(
-                f"When there are more than one {kind} clauses in a MERGE statement, "
-                f"only the last {kind} clause can omit the condition.",
-                code=code,
-            )
+            raise InvalidRequestError(_OMITTED[type(some[0])])
 
 
 def action_word(clause: Clause) -> str:

@@ -18,7 +18,7 @@ from puredelta.commands.dml.resolve.resolved_statement import (
 from puredelta.commands.dml.search_plan import Search, SearchPlan
 from puredelta.commands.dml.source import StatementContext
 from puredelta.commands.dml.write import WrittenFiles
-from puredelta.errors import DeltaError, ErrorCode
+from puredelta.errors import DeltaError, Message
 from puredelta.log.files.row_counts import RowChanges, count_file_rows, require_row_counts
 from puredelta.protocol.actions.actions import Action
 from puredelta.spark.scan.bitmaps import RowsByFile
@@ -113,9 +113,11 @@ def count_inserted(
     if inserted < 0 or (expected is not None and inserted != expected):
         wanted = "any number of" if expected is None else expected
         raise DeltaError(
-            f"{operation} wrote {num_rows} rows where {plan.num_updates} updates and {wanted} "
-            "inserts were due. Nothing was committed. This is a bug.",
-            code=ErrorCode.NUM_RECORDS_MISMATCH,
+            Message.NUM_RECORDS_MISMATCH_INSERTS,
+            operation=operation,
+            num_rows=num_rows,
+            num_updates=plan.num_updates,
+            wanted=wanted,
         )
     return inserted
 
@@ -131,9 +133,10 @@ def require_changes_recorded(
     due = 2 * rows.updated + rows.deleted + rows.inserted if plan.recorded else 0
     if new.num_changes != due:
         raise DeltaError(
-            f"{operation} wrote {new.num_changes} change rows where {due} were due. Nothing was "
-            "committed. This is a bug.",
-            code=ErrorCode.NUM_RECORDS_MISMATCH,
+            Message.NUM_RECORDS_MISMATCH_CHANGES,
+            operation=operation,
+            num_changes=new.num_changes,
+            due=due,
         )
 
 

@@ -164,20 +164,15 @@ def replaced(*, table: str, read_version: int, version: int | None) -> ConflictE
 
     ``version`` is that of the table now at its path.
     """
-    instead = (
-        "is there no more"
-        if version is None
-        else f"was replaced: what is there now is version {version} of another one, or of an older "
-        "copy"
-    )
+    if version is None:
+        return MetadataChangedException(
+            Message.METADATA_CHANGED_GONE, tableName=table, readVersion=read_version
+        )
     return MetadataChangedException(
-        f"The Delta table {table} has been changed by a concurrent update: the table of which this "
-        f"operation had read version {read_version} {instead}. Nothing was committed. Look at "
-        "what is there now and run the operation again if it still applies.",
-        code=ErrorCode.METADATA_CHANGED,
+        Message.METADATA_CHANGED_REPLACED,
         tableName=table,
         readVersion=read_version,
-        **({} if version is None else {"version": version}),
+        version=version,
     )
 
 

@@ -26,7 +26,7 @@ from puredelta.catalogs.catalog import (
     TableIdentifier,
 )
 from puredelta.catalogs.failures import CatalogRequestError, Refusal
-from puredelta.errors import CorruptTableError, ErrorCode
+from puredelta.errors import CorruptTableError, Message
 from puredelta.protocol.actions.log_paths import (
     LOG_DIRECTORY,
     CommitFile,
@@ -298,10 +298,5 @@ def _require_no_commit(path: str) -> None:
 def behind(table: LoadedTable, problem: str) -> CorruptTableError:
     """Return the error for a catalog that has lost commits."""
     return CorruptTableError(
-        f"The catalog has lost commits of {table.name}: {problem}. Perhaps its database was "
-        "restored from a backup. Nothing was committed. Write nothing to the table until its "
-        "administrator has restored the commits; a new process reads what the catalog names.",
-        code=ErrorCode.CATALOG_IS_BEHIND,
-        table=str(table.name),
-        path=table.location,
+        Message.CATALOG_IS_BEHIND, problem=problem, table=str(table.name), path=table.location
     )

@@ -31,8 +31,8 @@ from puredelta.errors import (
     CommitUnknownError,
     CorruptTableError,
     DeltaError,
-    ErrorCode,
     InvalidRequestError,
+    Message,
 )
 from puredelta.log.managed.managed_store import ManagedStore, NewManagedTable, behind
 from puredelta.protocol.actions.log_paths import commit_name, log_path, staged_name
@@ -209,10 +209,8 @@ class _Ratification:
     def _unknown(self) -> CommitUnknownError:
         version, name = self.commit.version, self.store.table.name
         return CommitUnknownError(
-            f"The commit of version {version} to {name} may or may not be ratified: the catalog "
-            f"did not answer. Look at the history of {name}: if version {version} has the txnId "
-            f"{self.commit.txn_id} the commit is done, otherwise run the operation again.",
-            code=ErrorCode.COMMIT_STATE_UNKNOWN,
+            Message.COMMIT_STATE_UNKNOWN_RATIFIED,
+            table=name,
             version=version,
             txn_id=self.commit.txn_id,
             path=self.staged.path,
@@ -243,11 +241,8 @@ def _publish_one(store: ManagedStore, commit: RatifiedCommit) -> None:
         return
     if store.files.read(path) != content:
         raise CorruptTableError(
-            f"{store.root_uri}/{path} is not the commit that the catalog has ratified as version "
-            f"{commit.version} ({commit.file_name}): a program has written it without the "
-            "catalog, or the catalog was restored from a backup. Nothing was reported as "
-            "published. Compare both files before the table is written again.",
-            code=ErrorCode.CATALOG_IS_BEHIND,
+            Message.CATALOG_IS_BEHIND_OTHER_COMMIT,
+            file_name=commit.file_name,
             path=f"{store.root_uri}/{path}",
             version=commit.version,
         )
@@ -310,10 +305,8 @@ def create_managed(
             break
         return
     raise CommitUnknownError(
-        f"The table {new.name} may or may not be created: the catalog did not answer, or not in a "
-        "way that can be understood. Look whether the name is there before the statement is run "
-        "again.",
-        code=ErrorCode.COMMIT_STATE_UNKNOWN,
+        Message.COMMIT_STATE_UNKNOWN_NEW_TABLE,
+        table=new.name,
         version=commit.version,
         txn_id=commit.txn_id,
         path=new.staged.location,
@@ -337,9 +330,4 @@ def _is_created(store: ManagedStore, new: NewManagedTable) -> bool:
 
 
 def _taken(new: NewManagedTable) -> InvalidRequestError:
-    return InvalidRequestError(
-        f"Cannot create table or view {new.name} because it already exists: another writer has "
-        "created it meanwhile. Choose a different name, or write to the table.",
-        code=ErrorCode.TABLE_OR_VIEW_ALREADY_EXISTS,
-        name=str(new.name),
-    )
+    return InvalidRequestError(Message.TABLE_OR_VIEW_ALREADY_EXISTS_MEANWHILE, name=str(new.name))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from puredelta.catalogs.catalog import MANAGED_FEATURE, TABLE_ID, TableUpdate
-from puredelta.errors import ErrorCode, UnsupportedError
+from puredelta.errors import Message, UnsupportedError
 from puredelta.protocol.actions.actions import Action, DomainMetadata, Protocol
 from puredelta.protocol.table.table_config import TableConfig
 
@@ -77,10 +77,8 @@ def require_still_managed(before: TableConfig | None, after: TableConfig) -> Non
     else:
         return
     raise UnsupportedError(
-        f"{lost[0].upper()}{lost[1:]} cannot be taken from a catalog-managed table: its catalog "
-        "could no longer find the table or order its commits. Leave it as it is, or copy the rows "
-        "into a table of another kind.",
-        code=ErrorCode.UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION,
+        Message.UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION_TAKEN,
+        subject=lost[0].upper() + lost[1:],
         lost=lost,
     )
 
@@ -88,9 +86,5 @@ def require_still_managed(before: TableConfig | None, after: TableConfig) -> Non
 def refuse_operation(operation: str, table: str) -> UnsupportedError:
     """Return the error for an operation that a client may not do to a catalog-managed table."""
     return UnsupportedError(
-        f"{operation} is not allowed on the catalog-managed table {table}: its catalog maintains "
-        "files and log, and a client that rewrites or removes them may take what others still "
-        "need. Leave it to the catalog.",
-        code=ErrorCode.UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION,
-        operation=operation,
+        Message.UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION, table=table, operation=operation
     )

@@ -234,9 +234,4 @@ class TableLog:
 
 def by_path(root_uri: str) -> UnsupportedError:
     """Return the error for a catalog-managed table that was named by its path."""
-    return UnsupportedError(
-        f"Path-based access is not allowed for the catalog-managed table at {root_uri}: its newest "
-        "commits are known to the catalog alone. Name the table as catalog.schema.table.",
-        code=ErrorCode.CATALOG_MANAGED_TABLE_BY_PATH,
-        path=root_uri,
-    )
+    return UnsupportedError(Message.CATALOG_MANAGED_TABLE_BY_PATH, path=root_uri)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from puredelta.errors import ErrorCode, InvalidRequestError, Message
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.protocol.actions.actions import Protocol
 from puredelta.protocol.features.feature_registry import (
     FEATURES,
@@ -76,12 +76,9 @@ def required_protocol(
     if manual := [f for f in missing if f.enabled_by is Enablement.USE_IN_NEW_TABLE]:
         listed = "; ".join(f"{f.name} ({', '.join(f.used(properties, schema))})" for f in manual)
         raise InvalidRequestError(
-            "The changed schema needs table features that the table does not list and that "
-            f"are not added unasked, because older readers could not open it any more: "
-            f"{listed}. Enable them first: ALTER TABLE ... SET TBLPROPERTIES ("
-            + ", ".join(f"'delta.feature.{f.name}' = 'supported'" for f in manual)
-            + "), or write to a new table.",
-            code=ErrorCode.FEATURES_REQUIRE_MANUAL_ENABLEMENT,
+            Message.FEATURES_REQUIRE_MANUAL_ENABLEMENT,
+            listed=listed,
+            properties=", ".join(f"'delta.feature.{f.name}' = 'supported'" for f in manual),
             features=tuple(f.name for f in manual),
         )
     return with_features(protocol, (f.name for f in missing))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from puredelta.errors import CorruptTableError, ErrorCode, Message, UnsupportedError
+from puredelta.errors import CorruptTableError, Message, UnsupportedError
 from puredelta.protocol.actions.actions import Protocol
 from puredelta.protocol.features.feature_registry import (
     FEATURES,
@@ -125,13 +125,13 @@ def _problem(
 def _refused(capability: Capability, problems: Mapping[str, str]) -> UnsupportedError:
     reading = capability is Capability.READ
     listed = "; ".join(f"{name} ({problem})" for name, problem in problems.items())
-    kind = "reader" if reading else "writer"
     return UnsupportedError(
-        f"puredelta cannot {capability.value} this table because of its {kind} "
-        f"feature{'s' if len(problems) > 1 else ''} {listed}.",
-        code=ErrorCode.UNSUPPORTED_FEATURES_FOR_READ
+        Message.UNSUPPORTED_FEATURES_FOR_READ
         if reading
-        else ErrorCode.UNSUPPORTED_FEATURES_FOR_WRITE,
+        else Message.UNSUPPORTED_FEATURES_FOR_WRITE,
+        action=capability.value,
+        noun="features" if len(problems) > 1 else "feature",
+        listed=listed,
         features=tuple(problems),
     )
 

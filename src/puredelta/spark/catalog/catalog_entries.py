@@ -22,8 +22,8 @@ from pyspark.sql import types as T
 
 from puredelta.errors import (
     CatalogError,
-    ErrorCode,
     InvalidRequestError,
+    Message,
     TableNotFoundError,
     UnsupportedError,
 )
@@ -144,10 +144,10 @@ def entry_name(spark: SparkSession, parts: tuple[str, ...]) -> EntryName | None:
     is_of_session = len(parts) < _PARTS_MAX or parts[0].lower() == SESSION_CATALOG
     if other not in _KEEPS_ENTRIES_IN_SPARK and is_of_session:
         raise UnsupportedError(
-            f"The table {quote_name(parts)} belongs to {SESSION_CATALOG}, which is {other} in this "
-            f"session ({_CATALOG_CLASS}). Tables by name need Spark's own session catalog: start "
-            "the session without this setting, or name the table by its path: delta.`/path`.",
-            code=ErrorCode.OPERATION_NOT_ALLOWED,
+            Message.OPERATION_NOT_ALLOWED_OTHER_CATALOG_CLASS,
+            table=quote_name(parts),
+            session_catalog=SESSION_CATALOG,
+            setting=_CATALOG_CLASS,
             catalog=other,
         )
     if len(parts) >= _PARTS_MAX:
@@ -217,12 +217,7 @@ def register_written(
         register(spark, name, columns, location=location, comment=comment)
     except JVM_ERRORS as refused:
         raise CatalogError(
-            f"The table is written, {location}, but the catalog has no entry {name} for it: "
-            f"{refused}. Do not write its rows again: give it the name with CREATE TABLE {name} "
-            f"USING delta LOCATION '{location}' when the catalog allows it.",
-            code=ErrorCode.CATALOG_ENTRY_NOT_UPDATED,
-            name=str(name),
-            path=location,
+            Message.CATALOG_ENTRY_NOT_UPDATED, refused=refused, name=str(name), path=location
         ) from refused
 
 
@@ -234,19 +229,10 @@ def require_possible(spark: SparkSession, name: EntryName) -> None:
         TableNotFoundError: there is no such database (SCHEMA_NOT_FOUND).
     """
     if _NAME.fullmatch(name.name) is None:
-        raise InvalidRequestError(
-            f"`{name.name}` is not a valid name for tables/schemas. Valid names only contain "
-            "alphabet characters, numbers and _. Name the table differently, or by its path: "
-            "delta.`/path`.",
-            code=ErrorCode.INVALID_SCHEMA_OR_RELATION_NAME,
-            name=name.name,
-        )
+        raise InvalidRequestError(Message.INVALID_SCHEMA_OR_RELATION_NAME, name=name.name)
     if not session_catalog(spark).has_database(spark, name.database):
         raise TableNotFoundError(
-            f"The schema `{SESSION_CATALOG}`.`{name.database}` cannot be found. Verify the "
-            "spelling, or create it: CREATE SCHEMA.",
-            code=ErrorCode.SCHEMA_NOT_FOUND,
-            name=name.database,
+            Message.SCHEMA_NOT_FOUND_SESSION, catalog=SESSION_CATALOG, name=name.database
         )
 
 

@@ -28,7 +28,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from puredelta.errors import CatalogError, ErrorCode
+from puredelta.errors import CatalogError, Message
 from puredelta.spark.jvm.catalog import SESSION_CATALOG, CatalogTable, ViewEntry
 from puredelta.spark.session.names import parse_name, quote, quote_name
 from puredelta.spark.session.types import quoted_text
@@ -263,10 +263,9 @@ class _ShownEntry:
             found = [last["location"]]
         if len(found) != 1:
             raise CatalogError(
-                f"The catalog's description of {quote_name((self.database, self.name))} names "
-                f"{len(found)} locations: its comment, a property or a column looks like another "
-                "one. Name the table by its path, delta.`/path`, and change that text.",
-                code=ErrorCode.OPERATION_NOT_ALLOWED,
+                Message.OPERATION_NOT_ALLOWED_TWO_LOCATIONS,
+                table=quote_name((self.database, self.name)),
+                number=len(found),
                 name=self.name,
             )
         return found[0]

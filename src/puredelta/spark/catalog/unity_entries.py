@@ -14,7 +14,7 @@ from puredelta.catalogs.catalog import (
     address_of,
 )
 from puredelta.catalogs.failures import CatalogRequestError, Refusal
-from puredelta.errors import CatalogError, ErrorCode, TableNotFoundError
+from puredelta.errors import CatalogError, Message, TableNotFoundError
 from puredelta.log.managed.managed_store import NewManagedTable
 from puredelta.log.managed.table_update import table_update
 from puredelta.log.replay.table_log import TableLog
@@ -108,10 +108,7 @@ def managed_place(spark: SparkSession, name: TableIdentifier) -> CatalogPlace:
         if failure.refusal is not Refusal.NOT_FOUND:
             raise
         raise TableNotFoundError(
-            f"The schema `{name.catalog}`.`{name.schema}` cannot be found. Verify its spelling, or "
-            "create it in the catalog.",
-            code=ErrorCode.SCHEMA_NOT_FOUND,
-            schema=name.schema,
+            Message.SCHEMA_NOT_FOUND, catalog=name.catalog, schema=name.schema
         ) from failure
     new = NewManagedTable(name=name, staged=staged)
     return CatalogPlace(log=open_new_log(spark, new, session_storage(spark)), new=new)
@@ -143,10 +140,8 @@ def register_external(spark: SparkSession, name: TableIdentifier, log: TableLog)
         configured.catalog.create(creation)
     except CatalogRequestError as refused:
         raise CatalogError(
-            f"The table is written, {log.root_uri}, but the catalog has no entry {name} for it: "
-            f"{refused.message} Do not write its rows again: give it the name with CREATE TABLE "
-            f"{name} USING delta LOCATION '{log.root_uri}' when the catalog allows it.",
-            code=ErrorCode.CATALOG_ENTRY_NOT_UPDATED,
+            Message.CATALOG_ENTRY_NOT_UPDATED_UNITY,
+            refused=refused.message,
             name=str(name),
             path=log.root_uri,
         ) from refused

@@ -33,7 +33,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from puredelta.errors import DeltaError, ErrorCode
+from puredelta.errors import DeltaError, Message
 from puredelta.log.files.clock import random_id
 from puredelta.log.files.file_stats import TableStatistics
 from puredelta.log.files.file_table import FileTable
@@ -410,12 +410,7 @@ def _require_complete(orders: Sequence[RewriteOrder], answer: FileAnswer, droppe
 
 
 def _mismatch(problem: str) -> DeltaError:
-    return DeltaError(
-        f"A copy of data files is not complete: {problem}. Nothing was committed. This is a bug or "
-        "a file that changed while it was read.",
-        code=ErrorCode.NUM_RECORDS_MISMATCH,
-        problem=problem,
-    )
+    return DeltaError(Message.NUM_RECORDS_MISMATCH_REWRITE, problem=problem)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from puredelta.errors import CorruptTableError, ErrorCode, UnsupportedError
+from puredelta.errors import CorruptTableError, Message, UnsupportedError
 from puredelta.protocol.actions.paths import short_uri
 from puredelta.spark.connect.messages import local_rows
 from puredelta.spark.scan.data_file import DataFile, ReadLayout, require_readable
@@ -41,12 +41,7 @@ def require_columns_by_name(*, by_field_id: bool) -> None:
         UnsupportedError: it takes a session setting, which cannot be made for one scan.
     """
     if by_field_id:
-        raise UnsupportedError(
-            "Tables with column mapping mode 'id' cannot be read over Spark Connect: finding "
-            "columns by field id takes the setting spark.sql.parquet.fieldId.read.enabled, which "
-            "would change all reads of your session. Use a classic session.",
-            code=ErrorCode.UNSUPPORTED_ON_CONNECT,
-        )
+        raise UnsupportedError(Message.UNSUPPORTED_ON_CONNECT_FIELD_IDS)
 
 
 def connect_scan(spark: SparkSession, files: Sequence[DataFile], layout: ReadLayout) -> DataFrame:
@@ -133,12 +128,7 @@ def _input_files(rows: DataFrame) -> list[str]:
 
 
 def _not_listed(uri: str) -> CorruptTableError:
-    return CorruptTableError(
-        f"The Spark server does not list the file {uri} of the table. It may have been removed, or "
-        "the server does not see the storage.",
-        code=ErrorCode.FILE_NOT_FOUND,
-        path=uri,
-    )
+    return CorruptTableError(Message.FILE_NOT_FOUND_ON_SERVER, path=uri)
 
 
 def _texts(

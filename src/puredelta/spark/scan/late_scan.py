@@ -24,7 +24,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.errors import ErrorCode, UnsupportedError
+from puredelta.errors import UnsupportedError
 from puredelta.log.files.clock import random_id
 from puredelta.log.files.file_table import FileTable
 from puredelta.protocol.schema.predicates import And, Predicate, Ref, Side
@@ -143,10 +143,7 @@ def late_scan_of(relation: Message) -> LateScan | None:
         return None
     found = _scans.get(token)
     if found is None:
-        raise UnsupportedError(
-            "The plan reads a Delta table by a frame that is gone. Read the table again.",
-            code=ErrorCode.UNSUPPORTED_ON_CONNECT,
-        )
+        raise UnsupportedError(Message.UNSUPPORTED_ON_CONNECT_FRAME_GONE)
     return found
 
 

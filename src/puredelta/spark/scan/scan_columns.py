@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.log.files.file_table import FileTable
 from puredelta.protocol.features.column_mapping import physical_name, physical_schema
 from puredelta.protocol.features.properties import ColumnMappingMode
@@ -265,19 +265,12 @@ def fields_of(schema: StructType, columns: Sequence[str] | None) -> Sequence[Str
     require_no_helper_names(schema.names)
     if columns is None:
         if not schema.fields:
-            raise InvalidRequestError(
-                "You are trying to read a Delta table that does not have any columns. "
-                "Write some new data with the option `mergeSchema = true` to be able to read "
-                "the table.",
-                code=ErrorCode.READ_TABLE_WITHOUT_COLUMNS,
-            )
+            raise InvalidRequestError(Message.READ_TABLE_WITHOUT_COLUMNS)
         return schema.fields
     by_name = {f.name: f for f in schema.fields}
     if unknown := [name for name in columns if name not in by_name]:
         raise InvalidRequestError(
-            f"The table has no column {unknown[0]!r}, only {list(schema.names)}.",
-            code=ErrorCode.COLUMN_NOT_FOUND_IN_SCHEMA,
-            column=unknown[0],
+            Message.COLUMN_NOT_FOUND_IN_SCHEMA_SCAN, names=list(schema.names), column=unknown[0]
         )
     return [by_name[name] for name in columns]
 

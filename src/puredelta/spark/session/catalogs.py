@@ -21,7 +21,7 @@ from puredelta.catalogs.settings import (
     ConfiguredCatalog,
     find_catalog,
 )
-from puredelta.errors import ErrorCode, TableNotFoundError
+from puredelta.errors import Message, TableNotFoundError
 from puredelta.log.managed.managed_store import NewManagedTable
 from puredelta.log.replay.catalog_table import open_external, open_loaded, open_new
 from puredelta.log.replay.table_log import TableLog
@@ -98,10 +98,7 @@ def require_loaded(spark: SparkSession, name: TableIdentifier) -> LoadedTable:
 
 def _missing(name: TableIdentifier) -> TableNotFoundError:
     return TableNotFoundError(
-        f"The table or view {name} cannot be found in catalog {name.catalog}. Verify the spelling "
-        "of schema and table; the server compares letters exactly.",
-        code=ErrorCode.TABLE_OR_VIEW_NOT_FOUND,
-        table=str(name),
+        Message.TABLE_OR_VIEW_NOT_FOUND_IN_CATALOG, catalog=name.catalog, table=str(name)
     )
 
 
@@ -160,8 +157,6 @@ def _configured(spark: SparkSession, name: TableIdentifier) -> ConfiguredCatalog
     found = session_catalog(spark, name.catalog)
     if found is None:
         raise TableNotFoundError(
-            f"The session has no catalog {name.catalog}. Set spark.sql.catalog.{name.catalog}.",
-            code=ErrorCode.TABLE_OR_VIEW_NOT_FOUND,
-            table=str(name),
+            Message.TABLE_OR_VIEW_NOT_FOUND_NO_CATALOG, catalog=name.catalog, table=str(name)
         )
     return found

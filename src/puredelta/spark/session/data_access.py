@@ -26,7 +26,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from puredelta import worker
-from puredelta.errors import DeltaError, ErrorCode, UnsupportedError
+from puredelta.errors import DeltaError, Message, UnsupportedError
 from puredelta.protocol.actions.paths import absolute_uris
 from puredelta.spark.jvm.gateway import mapped_in_arrow
 from puredelta.spark.jvm.hadoop import has_file_system
@@ -123,14 +123,7 @@ def _fields(store: ObjectStore) -> StoreFields:
 def unreachable(uri: str) -> UnsupportedError:
     """Build the error for a file or directory, by its absolute URI, that nothing can reach."""
     scheme = uri.partition(":")[0]
-    return UnsupportedError(
-        f"{uri} cannot be reached: neither Spark nor its Python workers have a file system for "
-        f"{scheme!r}. Put Hadoop's client for it on the class path (spark.jars.packages), or read "
-        "a version of the table whose files are elsewhere.",
-        code=ErrorCode.UNSUPPORTED_STORAGE,
-        path=uri,
-        scheme=scheme,
-    )
+    return UnsupportedError(Message.UNSUPPORTED_STORAGE_NO_FILE_SYSTEM, path=uri, scheme=scheme)
 
 
 _SPECIAL = re.compile(r"[\\{}\[\]*?]")
@@ -179,12 +172,7 @@ def require_shared_root(spark: SparkSession, store: Store) -> None:
         with suppress(OSError):
             store.delete(name)
     if not is_seen:
-        raise DeltaError(
-            f"The Spark server does not see {root}, where this client writes the log of the "
-            f"table: it has another disk there. Nothing was written. {_WAY_OUT}",
-            code=ErrorCode.WRITE_FAILED,
-            path=root,
-        )
+        raise DeltaError(Message.WRITE_FAILED_OTHER_DISK, way_out=_WAY_OUT, path=root)
     known.add(root)
 
 
@@ -214,10 +202,9 @@ def require_seen(spark: SparkSession, files: Iterable[tuple[str, int]]) -> None:
         return
     shown = min(wanted)
     raise UnsupportedError(
-        f"Spark does not see {shown} ({wanted[shown]} bytes) as this program does, so nobody could "
-        "read the table: the driver or an executor (over Spark Connect: the server) has another "
-        f"disk there. Nothing was written. {_WAY_OUT}",
-        code=ErrorCode.UNSUPPORTED_STORAGE,
+        Message.UNSUPPORTED_STORAGE_OTHER_DISK,
+        num_bytes=wanted[shown],
+        way_out=_WAY_OUT,
         path=shown,
     )
 

@@ -144,14 +144,9 @@ def unreadable_file(error: Exception, may_be_ours: Callable[[], bool]) -> Corrup
         return None
     is_refused = on_disk is not None and _is_refused(on_disk)
     is_gone = found["kind"] == "FILE_NOT_EXIST" and not is_refused
-    fault = "is not there, or is no file" if is_gone else "cannot be read"
     return CorruptTableError(
-        f"A data file that the log of the table names {fault}: "
-        f"{path}{' (permission denied)' if is_refused else ''}. The table is "
-        "unchanged. Bring the file back or grant access to it, or RESTORE the table to a version "
-        "that does not need it. Files disappear when something else than a command on the table "
-        "deletes them, or when VACUUM keeps less than queries need.",
-        code=ErrorCode.FAILED_READ_FILE_NOT_EXIST if is_gone else ErrorCode.FAILED_READ_FILE,
+        Message.FAILED_READ_FILE_NOT_EXIST if is_gone else Message.FAILED_READ_FILE,
+        reason=" (permission denied)" if is_refused else "",
         path=path,
     )
 

@@ -17,7 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import types as T
 from typing_extensions import assert_never
 
-from puredelta.errors import ErrorCode, Message, UnsupportedError
+from puredelta.errors import Message, UnsupportedError
 from puredelta.log.files.value_order import stored_type
 from puredelta.protocol.features.column_mapping import PARQUET_FIELD_ID
 from puredelta.protocol.schema.schema_json import encode_schema, parse_schema, simple_string
@@ -258,10 +258,11 @@ def arrow_schema(schema: StructType) -> pa.Schema:
     except _NotInArrowError as error:
         name, is_geo = simple_string(error.kind), is_spatial(error.kind)
         raise UnsupportedError(
-            f"Arrow cannot hold the values of column {error.path} of type {name}, and Spark itself "
-            "has no way to the storage of this table.",
-            code=ErrorCode.GEOSPATIAL_NOT_SUPPORTED if is_geo else ErrorCode.UNSUPPORTED_DATA_TYPES,
+            Message.GEOSPATIAL_NOT_SUPPORTED_ARROW
+            if is_geo
+            else Message.UNSUPPORTED_DATA_TYPES_ARROW,
             column=error.path,
+            type=name,
         ) from None
 
 

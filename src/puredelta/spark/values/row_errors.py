@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
+from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError, Message
 from puredelta.spark.jvm.gateway import java_messages
 
 _MARKER = "__puredelta_error__"
@@ -89,12 +89,12 @@ _MALFORMED = re.compile(r"\[CAST_INVALID_INPUT\] (.*?)(?: SQLSTATE: \w{5}|$)", r
 
 def overflow_message(source_type: str, target_type: str, column: str) -> str:
     """Return the text of DELTA_CAST_OVERFLOW_IN_TABLE_WRITE."""
-    quoted = column.replace("`", "``")
-    return (
-        f"Failed to write a value of {source_type} type into the {target_type} type column "
-        f"`{quoted}` due to an overflow. Use `try_cast` on the input value to tolerate overflow "
-        "and return NULL instead. If necessary, set spark.sql.storeAssignmentPolicy to "
-        '"LEGACY" to bypass this error.'
+    return Message.CAST_OVERFLOW_IN_TABLE_WRITE.text(
+        {
+            "source_type": source_type,
+            "target_type": target_type,
+            "quoted_name": column.replace("`", "``"),
+        }
     )
 
 
@@ -102,13 +102,12 @@ def decode_cast_error(text: str) -> DeltaError | None:
     """Return the error that the message of a failed Spark job names, if it is one of a cast."""
     if overflow := _OVERFLOW.search(text):
         source_type, target_type, quoted = overflow.groups()
-        column = quoted.replace("``", "`")
         return InvalidRequestError(
-            overflow_message(source_type, target_type, column),
-            code=ErrorCode.CAST_OVERFLOW_IN_TABLE_WRITE,
+            Message.CAST_OVERFLOW_IN_TABLE_WRITE,
             source_type=source_type,
             target_type=target_type,
-            column_name=column,
+            quoted_name=quoted,
+            column_name=quoted.replace("``", "`"),
         )
     if malformed := _MALFORMED.search(text):
         return InvalidRequestError(malformed[1].strip(), code=ErrorCode.CAST_INVALID_INPUT)

@@ -22,7 +22,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.log.files.clock import Clock, IdSource, random_id, wall_clock
 from puredelta.protocol.actions.log_paths import CHANGE_DATA_DIRECTORY
 from puredelta.protocol.features.properties import ColumnMappingMode
@@ -249,12 +249,10 @@ class _FileLayout:
             columns.append(_physical_column(logical, physical, checks if not columns else ()))
         if not columns:
             raise InvalidRequestError(
-                "A data file needs a column, but the only columns of the table that do not "
-                f"partition it are void: {', '.join(config.data_schema.names)}. Cast one to "
-                "another type.",
-                code=ErrorCode.NON_PARTITION_COLUMN_ABSENT
+                Message.NON_PARTITION_COLUMN_ABSENT_VOID
                 if config.partition_columns
-                else ErrorCode.TABLE_ALL_VOID_COLUMNS,
+                else Message.TABLE_ALL_VOID_COLUMNS_WRITE,
+                columns=", ".join(config.data_schema.names),
             )
         columns += [F.col(helper).alias(name) for helper, name in self.options.hidden.items()]
         return (

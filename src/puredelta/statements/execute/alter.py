@@ -32,7 +32,7 @@ from puredelta.commands.described import (
     partition_value_rows,
     property_rows,
 )
-from puredelta.errors import ErrorCode, InvalidRequestError, Message, UnsupportedError
+from puredelta.errors import InvalidRequestError, Message, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.features.feature_usage import CURRENT_DEFAULT
 from puredelta.spark.catalog.catalog_entries import (
@@ -102,11 +102,7 @@ def alter(spark: SparkSession, statement: AlterStatement, *, text: str) -> DataF
     if statement.known_to_spark:
         require_parsable(spark, text)
     if isinstance(change, SetLocation) and find_identifier(spark, table.parts) is not None:
-        raise UnsupportedError(
-            f"The catalog decides about the location of {table}. Drop the table, which keeps the "
-            "files of an external one, and create it with the other LOCATION.",
-            code=ErrorCode.OPERATION_NOT_ALLOWED,
-        )
+        raise UnsupportedError(Message.OPERATION_NOT_ALLOWED_CATALOG_LOCATION, table=table)
     if isinstance(change, SetLocation):
         _require_location(spark, table, location, change.location)
         return None  # Spark changes the catalog entry itself

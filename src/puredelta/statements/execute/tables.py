@@ -30,7 +30,12 @@ from puredelta.commands.defined_columns import column, stored_columns
 from puredelta.commands.dependent_rules import require_harmless
 from puredelta.commands.read_table import snapshot_of
 from puredelta.commands.write.insert import InsertRequest, plan_insert, value_columns
-from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError, UnsupportedError
+from puredelta.errors import (
+    InvalidRequestError,
+    Message,
+    TableNotFoundError,
+    UnsupportedError,
+)
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.features.feature_usage import CURRENT_DEFAULT
 from puredelta.protocol.schema.sql_lexer import is_identifier, tokenize, unquoted
@@ -145,20 +150,14 @@ def _column(definition: StatedColumn) -> StructField:
 
 def _require_possible_table(statement: StatedTable) -> None:
     if statement.other_layout is not None:
-        what = "Bucketing" if statement.buckets else "Partitioning by expressions"
-        code = ErrorCode.OPERATION_NOT_ALLOWED
         raise UnsupportedError(
-            f"Operation not allowed: `{what}` ({statement.other_layout}) is not supported for "
-            "Delta tables. Partition by a generated column, or use CLUSTER BY.",
-            code=ErrorCode.OPERATION_NOT_ALLOWED_DETAIL if statement.buckets else code,
+            Message.OPERATION_NOT_ALLOWED_DETAIL_BUCKETS
+            if statement.buckets
+            else Message.OPERATION_NOT_ALLOWED_PARTITIONING,
             layout=statement.other_layout,
         )
     if statement.has_constraints:
-        raise UnsupportedError(
-            "Constraints between the columns of CREATE TABLE are not supported for Delta tables. "
-            "Add them behind: ALTER TABLE ... ADD CONSTRAINT name CHECK (condition).",
-            code=ErrorCode.TABLE_OPERATION_NOT_SUPPORTED,
-        )
+        raise UnsupportedError(Message.TABLE_OPERATION_NOT_SUPPORTED_TABLE_CONSTRAINT)
 
 
 def require_one_location(spark: SparkSession, path: str, location: str | None) -> None:
@@ -169,11 +168,7 @@ def require_one_location(spark: SparkSession, path: str, location: str | None) -
     """
     if location is not None and not open_log(spark, path).is_at(location):
         raise InvalidRequestError(
-            f"CREATE TABLE contains two different locations: {path} and {location}. You can remove "
-            "the LOCATION clause from the CREATE TABLE statement.",
-            code=ErrorCode.AMBIGUOUS_PATHS_IN_CREATE_TABLE,
-            identifier=path,
-            location=location,
+            Message.AMBIGUOUS_PATHS_IN_CREATE_TABLE, identifier=path, location=location
         )
 
 
@@ -194,9 +189,8 @@ def insert(spark: SparkSession, statements: Sequence[InsertInto], *, text: str) 
     others = [str(TableName(name)) for name in found if name not in locations]
     if others:
         raise UnsupportedError(
-            "Several INSERTs behind one FROM must all be into Delta tables, and these are not: "
-            f"{', '.join(others)}. Write one statement for each.",
-            code=ErrorCode.OPERATION_NOT_ALLOWED,
+            Message.OPERATION_NOT_ALLOWED_SEVERAL_INSERTS,
+            names=", ".join(others),
             tables=tuple(others),
         )
     for statement in statements:
@@ -245,25 +239,15 @@ def _inserted_rows(spark: SparkSession, query: Any) -> DataFrame:
         unknown = (error.getMessageParameters() or {}).get("objectName", "")
         if unknown.strip("`").upper() != "DEFAULT":
             raise
-        raise InvalidRequestError(
-            "A DEFAULT keyword in a MERGE, INSERT, UPDATE, or SET VARIABLE command could not be "
-            "directly assigned to a target column because it was part of an expression. Write "
-            "the keyword alone.",
-            code=ErrorCode.DEFAULT_PLACEMENT_INVALID,
-        ) from error
+        raise InvalidRequestError(Message.DEFAULT_PLACEMENT_INVALID) from error
 
 
 def _require_possible_insert(statement: InsertInto) -> None:
     if statement.if_not_exists:
-        raise UnsupportedError(
-            "INSERT with IF NOT EXISTS in the PARTITION spec is not supported.",
-            code=ErrorCode.INSERT_PARTITION_SPEC_IF_NOT_EXISTS,
-        )
+        raise UnsupportedError(Message.INSERT_PARTITION_SPEC_IF_NOT_EXISTS)
     if statement.beyond is not None:
         raise UnsupportedError(
-            f"INSERT with {statement.beyond} is not supported. Use REPLACE WHERE, df.write with "
-            "the options replaceWhere or partitionOverwriteMode, or a MERGE.",
-            code=ErrorCode.TABLE_OPERATION_NOT_SUPPORTED,
+            Message.TABLE_OPERATION_NOT_SUPPORTED_INSERT, beyond=statement.beyond
         )
 
 
@@ -302,20 +286,11 @@ def _in_catalog(spark: SparkSession, name: TableReference) -> bool:
 
 def _not_on_connect() -> UnsupportedError:
     """Return the error for a statement of which Spark's parser has to say what it means."""
-    return UnsupportedError(
-        "CREATE TABLE and INSERT as text with format delta need a classic session. Over Spark "
-        "Connect call df.writeTo(name), df.write.saveAsTable(name) or DeltaTable.create(spark).",
-        code=ErrorCode.UNSUPPORTED_ON_CONNECT,
-    )
+    return UnsupportedError(Message.UNSUPPORTED_ON_CONNECT_TABLE_TEXT)
 
 
 def _of_another_catalog(name: TableName) -> UnsupportedError:
-    return UnsupportedError(
-        f"The name {name} belongs to another catalog than the session's. Name a table of the "
-        "session catalog, or a path: delta.`/path`.",
-        code=ErrorCode.OPERATION_NOT_ALLOWED,
-        name=str(name),
-    )
+    return UnsupportedError(Message.OPERATION_NOT_ALLOWED_OTHER_CATALOG, name=str(name))
 
 
 def create_or_insert(
@@ -406,14 +381,7 @@ def _clone_to_path(
     log = open_log(spark, path)
     location = statement.location
     if location is not None and not log.is_at(location):
-        raise InvalidRequestError(
-            "Two paths were provided as the CLONE target so it is ambiguous which to use. An "
-            f"external location for CLONE was provided at {location} at the same time as the path "
-            f"{path}.",
-            code=ErrorCode.CLONE_AMBIGUOUS_TARGET,
-            location=location,
-            path=path,
-        )
+        raise InvalidRequestError(Message.CLONE_AMBIGUOUS_TARGET, location=location, path=path)
     exists = log.exists()
     if exists and statement.if_not_exists:
         return False
@@ -439,11 +407,7 @@ def _unsupported_source(name: TableName, provider: str) -> UnsupportedError:
     converts = provider in _CONVERTED
     way_out = f", or make it a Delta table where it is: CONVERT TO DELTA {name}" if converts else ""
     return UnsupportedError(
-        f"Unsupported clone source {name}, whose format is {provider}: only Delta tables are "
-        f"cloned. Write its rows to a new table{way_out}.",
-        code=ErrorCode.CLONE_UNSUPPORTED_SOURCE,
-        name=str(name),
-        format=provider,
+        Message.CLONE_UNSUPPORTED_SOURCE, way_out=way_out, name=str(name), format=provider
     )
 
 

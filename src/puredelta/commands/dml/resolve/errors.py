@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from puredelta.commands.dml.resolve.unresolved_clauses import SEARCH_CONDITION
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.spark.resolve.expressions import (
     Request,
     ResolutionError,
@@ -34,8 +34,8 @@ def unresolved(name: str, *, clause: str, columns: Sequence[str]) -> InvalidRequ
     is_twice = len(set(columns)) < len(columns)
     hint = " Columns of both sides have one name: call them by alias('t') and alias('s')."
     return InvalidRequestError(
-        f"Cannot resolve {name} in {clause} given columns {given}.{hint if is_twice else ''}",
-        code=ErrorCode.MERGE_UNRESOLVED_EXPRESSION,
+        Message.MERGE_UNRESOLVED_EXPRESSION,
+        hint=hint if is_twice else "",
         sql_expr=name,
         clause=clause,
         cols=given,
@@ -45,10 +45,7 @@ def unresolved(name: str, *, clause: str, columns: Sequence[str]) -> InvalidRequ
 def ambiguous(name: str, *, could_be: Sequence[str]) -> InvalidRequestError:
     """Return the error of a star that finds a name twice in the source."""
     return InvalidRequestError(
-        f"Reference `{name}` is ambiguous, could be: [{', '.join(could_be)}].",
-        code=ErrorCode.AMBIGUOUS_REFERENCE,
-        name=name,
-        reference_names=", ".join(could_be),
+        Message.AMBIGUOUS_REFERENCE, name=name, reference_names=", ".join(could_be)
     )
 
 
@@ -62,10 +59,8 @@ def name_error(
         case ResolutionProblem.FOREIGN:
             names = ", ".join(display_name((n,)) for n in error.names)
             return InvalidRequestError(
-                f"Resolved attribute(s) {names} missing from {', '.join(columns)} in the {clause} "
-                "of MERGE. Take columns from the DataFrames that are merged, or name them through "
-                "their aliases.",
-                code=ErrorCode.MERGE_RESOLVED_ATTRIBUTE_MISSING_FROM_INPUT,
+                Message.MERGE_RESOLVED_ATTRIBUTE_MISSING_FROM_INPUT,
+                columns=", ".join(columns),
                 missing_attributes=names,
                 clause=clause,
             )
@@ -80,17 +75,10 @@ def aggregate_error(
     if is_condition:
         operation = f"{words} of MERGE operation"
         return InvalidRequestError(
-            f"Aggregate functions are not supported in the {operation} (condition = {error.sql}).",
-            code=ErrorCode.AGGREGATION_NOT_SUPPORTED,
-            operation=operation,
-            predicate=error.sql,
+            Message.AGGREGATION_NOT_SUPPORTED, operation=operation, predicate=error.sql
         )
     return InvalidRequestError(
-        f"Aggregate and window functions are not supported in the {words} of MERGE: {error.sql}. "
-        "Compute the value in the source first.",
-        code=ErrorCode.UNSUPPORTED_EXPR_FOR_OPERATOR,
-        clause=words,
-        invalid_expressions=error.sql,
+        Message.UNSUPPORTED_EXPR_FOR_OPERATOR_CLAUSE, clause=words, invalid_expressions=error.sql
     )
 
 
@@ -103,26 +91,20 @@ def require_merge_condition(condition: ResolvedExpression, *, words: str) -> Non
     operation = f"{words} of MERGE operation"
     if not condition.is_deterministic:
         raise InvalidRequestError(
-            f"Non-deterministic functions are not supported in the {operation} "
-            f"(condition = {condition.sql}).",
-            code=ErrorCode.NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED,
+            Message.NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED,
             operation=operation,
             expression=condition.sql,
         )
     if condition.has_subquery:
         raise InvalidRequestError(
-            f"Subqueries are not supported in the {operation} (condition = {condition.sql}).",
-            code=ErrorCode.UNSUPPORTED_SUBQUERY,
-            operation=operation,
-            cond=condition.sql,
+            Message.UNSUPPORTED_SUBQUERY, operation=operation, cond=condition.sql
         )
     if not isinstance(condition.type, T.BooleanType):
         raise InvalidRequestError(
-            f"The {words} {condition.sql} of MERGE has the invalid type "
-            f'{sql_type(condition.type)}, expected "BOOLEAN".',
-            code=ErrorCode.JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE
+            Message.JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE
             if words == SEARCH_CONDITION
-            else ErrorCode.FILTER_NOT_BOOLEAN,
+            else Message.FILTER_NOT_BOOLEAN_MERGE,
+            words=words,
             condition=condition.sql,
             type=sql_type(condition.type),
         )
@@ -168,11 +150,8 @@ def _changes(known: T.StructType, current: T.StructType) -> str:
 
 def _schema_changed(known: T.StructType, current: T.StructType) -> InvalidRequestError:
     return InvalidRequestError(
-        "The schema of your Delta table has changed in an incompatible way since your "
-        "DataFrame or DeltaTable object was created. Please redefine your DataFrame or "
-        f"DeltaTable object. {_changes(known, current)}It was {known.simpleString()} and is "
-        f"{current.simpleString()}.",
-        code=ErrorCode.SCHEMA_CHANGE_SINCE_ANALYSIS,
+        Message.SCHEMA_CHANGE_SINCE_ANALYSIS_CHANGES,
+        changes=_changes(known, current),
         known=known.simpleString(),
         current=current.simpleString(),
     )
@@ -185,11 +164,7 @@ def require_columns(schema: T.StructType) -> None:
         InvalidRequestError: names the next step.
     """
     if not schema.fields:
-        raise InvalidRequestError(
-            "Cannot MERGE INTO a table with no columns. The target table must have columns, or "
-            "schema evolution must be enabled.",
-            code=ErrorCode.MERGE_INTO_EMPTY_SCHEMA_TARGET,
-        )
+        raise InvalidRequestError(Message.MERGE_INTO_EMPTY_SCHEMA_TARGET)
 
 
 def require_no_errors(
@@ -209,19 +184,12 @@ def require_no_errors(
     for error in errors:
         if error.problem is ResolutionProblem.AGGREGATE:
             raise InvalidRequestError(
-                "A query operator contains one or more unsupported expressions. Consider to "
-                "rewrite it to avoid window functions, aggregate functions, and generator "
-                f"functions. Invalid expressions: [{error.sql}].",
-                code=ErrorCode.UNSUPPORTED_EXPR_FOR_OPERATOR,
-                invalid_expressions=error.sql,
+                Message.UNSUPPORTED_EXPR_FOR_OPERATOR, invalid_expressions=error.sql
             )
         request = requests[error.position]
         if error.position in values and _has_default_inside(request, error):
             raise InvalidRequestError(
-                "A DEFAULT keyword could not be directly assigned to a target column because it "
-                f"was part of an expression: {error.sql}. `SET column = DEFAULT` is allowed.",
-                code=ErrorCode.DEFAULT_PLACEMENT_INVALID,
-                expression=error.sql,
+                Message.DEFAULT_PLACEMENT_INVALID_UPDATE, expression=error.sql
             )
         resolver.check([_column(request)], Scope.TARGET)
         raise RuntimeError(f"Spark's analyzer takes what it could not resolve: {error.sql}")
@@ -246,20 +214,12 @@ def require_filter(condition: ResolvedExpression, *, operation: str) -> None:
     """
     if condition.has_subquery:
         raise InvalidRequestError(
-            f"Subqueries are not supported in the {operation} (condition = {condition.sql}). "
-            "A MERGE can look at other tables.",
-            code=ErrorCode.UNSUPPORTED_SUBQUERY,
-            operation=operation,
-            cond=condition.sql,
+            Message.UNSUPPORTED_SUBQUERY_USE_MERGE, operation=operation, cond=condition.sql
         )
     require_deterministic(condition)
     if not isinstance(condition.type, T.BooleanType):
         raise InvalidRequestError(
-            f'Cannot resolve "{condition.sql}" due to data type mismatch: Filter expression '
-            f'"{condition.sql}" of type {sql_type(condition.type)} is not a boolean.',
-            code=ErrorCode.FILTER_NOT_BOOLEAN,
-            sql_expr=condition.sql,
-            type=sql_type(condition.type),
+            Message.FILTER_NOT_BOOLEAN, sql_expr=condition.sql, type=sql_type(condition.type)
         )
 
 
@@ -271,8 +231,5 @@ def require_deterministic(expression: ResolvedExpression) -> None:
     """
     if not expression.is_deterministic:
         raise InvalidRequestError(
-            "The operator expects a deterministic expression, but the actual expression is "
-            f'"{expression.sql}".',
-            code=ErrorCode.INVALID_NON_DETERMINISTIC_EXPRESSIONS,
-            sql_exprs=expression.sql,
+            Message.INVALID_NON_DETERMINISTIC_EXPRESSIONS, sql_exprs=expression.sql
         )
