@@ -215,7 +215,7 @@ def test_copies_and_manifests(database: SparkSession, tmp_path: Path) -> None:
     assert (Path(root) / "_symlink_format_manifest" / "manifest").read_text().startswith("file:")
     assert (
         code_of(spark, "GENERATE nonsense FOR TABLE m")
-        == ErrorCode.UNSUPPORTED_GENERATE_MODE.value[0]
+        == ErrorCode.UNSUPPORTED_GENERATE_MODE.error_class
     )
 
 

@@ -188,7 +188,7 @@ def ids(spark: SparkSession, name: str) -> list[Any]:
 
 def condition(error: BaseException) -> str | None:
     if isinstance(error, DeltaError):
-        return error.code.value[0]
+        return error.code.error_class
     return error.getCondition() if isinstance(error, PySparkException) else None
 
 
