@@ -86,6 +86,7 @@ _open = ExitStack()
 PREPARED = {
     "activation": orders,
     "explain": states,
+    "damage": events,
     "iceberg": events,
     "sql": events,
     "unity-catalog": catalog,

@@ -83,6 +83,7 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
             "cli/entry.py",
             "cli/log_commands.py",
             "cli/session.py",
+            "inspection/damage/deep.py",
             "inspection/environment.py",
             "inspection/migration.py",
         }
@@ -140,6 +141,8 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
     ),
     "one kind of reasoning about files": frozenset(
         {
+            "inspection/damage/checkpoints.py",
+            "inspection/damage/data_files.py",
             "log/skipping/calendar_gap.py",
             "log/skipping/derived.py",
             "log/skipping/exact.py",

@@ -2897,6 +2897,10 @@ class Message(Enum):
         ErrorCode.INVALID_WRITE_OPTION,
         "iceberg {action}: --catalog and --name belong to register, which needs both.",
     )
+    INVALID_WRITE_OPTION_DEEP_WITHOUT_TABLE = (
+        ErrorCode.INVALID_WRITE_OPTION,
+        "--deep checks a table. Name one: puredelta doctor TABLE --deep.",
+    )
     INVALID_WRITE_OPTION_KEYS_WITHOUT_ROWS = (
         ErrorCode.INVALID_WRITE_OPTION,
         "--keys is for the rows that differ. Add --rows.",

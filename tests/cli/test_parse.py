@@ -82,6 +82,7 @@ def test_defaults() -> None:
     assert read("history", "t").values == {"table": "t", "limit": 20}
     assert read("doctor").values == {
         "table": None, "migrate": None, "environment": False, "list_files": True,
+        "deep": False,
     }  # fmt: skip
     assert read("diff", "t", "1").values == {
         "table": "t", "older": 1, "newer": None, "keys": None, "limit": 50,

@@ -20,13 +20,8 @@ from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.features.property_checks import checked_properties
 from puredelta.protocol.schema.types import LONG, PrimitiveType, StructType
 from tests.commands.sessions import FakeSession
-from tests.iceberg.tables import (
-    SmallTable,
-    column,
-    delta_rows,
-    exported_versions,
-    iceberg_rows,
-)
+from tests.filled_table import SmallTable, column
+from tests.iceberg.tables import delta_rows, exported_versions, iceberg_rows
 
 OPERATION = Operation(name="TEST")
 SESSION: Any = FakeSession(spark__databricks__delta__retentionDurationCheck__enabled="false")

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyiceberg.table import StaticTable
 
 from puredelta import iceberg
 from puredelta.protocol.features.feature_usage import TYPE_CHANGES
@@ -35,9 +34,9 @@ from puredelta.protocol.schema.types import (
     MapType,
     StructType,
 )
+from tests.filled_table import SmallTable, column
 from tests.iceberg.tables import (
-    SmallTable,
-    column,
+    StaticTable,
     delta_rows,
     duckdb_rows,
     exported_versions,

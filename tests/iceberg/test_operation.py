@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.table import StaticTable
 
 from puredelta import iceberg
 from puredelta.cli.run import run_command_line
@@ -33,13 +31,8 @@ from puredelta.protocol.schema.types import (
     PrimitiveType,
     StructType,
 )
-from tests.iceberg.tables import (
-    SmallTable,
-    column,
-    delta_rows,
-    exported_versions,
-    iceberg_rows,
-)
+from tests.filled_table import SmallTable, column
+from tests.iceberg.tables import StaticTable, delta_rows, exported_versions, iceberg_rows
 from tests.iceberg.test_export import widened
 
 IDS = StructType((column("id", LONG),))
@@ -263,7 +256,7 @@ def test_catalog(tmp_path: Path) -> None:
     table = SmallTable(tmp_path / "t", IDS)
     other = SmallTable(tmp_path / "other", IDS)
     table.append([{"id": 1}])
-    catalog = SqlCatalog(
+    catalog = pytest.importorskip("pyiceberg.catalog.sql").SqlCatalog(
         "c", uri=f"sqlite:///{tmp_path}/c.db", warehouse=f"file://{tmp_path}/warehouse"
     )
     catalog.create_namespace("ns")

@@ -95,6 +95,7 @@ COMMANDS = (
             DeclaredArgument("table", "Check it.", required=False),
             _file("--migrate", "A script written for delta-spark."),
             _switch("--environment", "Check it, too, beside a table."),
+            _switch("--deep", "Compare the whole log with itself and with the data files."),
             _option("list_files --files/--no-files", "List the table's files.", default=True),
         ),
     ),

@@ -7,6 +7,8 @@ from pathlib import Path
 from puredelta.cli.log_commands import open_log
 from puredelta.cli.output import ExitCode
 from puredelta.cli.parse import Context
+from puredelta.errors import InvalidRequestError, Message
+from puredelta.inspection.damage.deep import deep_findings
 from puredelta.inspection.environment import environment_findings, location_findings
 from puredelta.inspection.findings import Finding, Severity, worst
 from puredelta.inspection.migration import script_findings
@@ -20,6 +22,7 @@ def doctor(
     migrate: Path | None,
     environment: bool,
     list_files: bool,
+    deep: bool,
 ) -> ExitCode:
     """Run the requested checks; without a table or a script, those of the environment."""
     found: list[Finding] = []
@@ -31,6 +34,10 @@ def doctor(
         found += reached
         if worst(reached) is not Severity.ERROR:
             found += table_findings(log, lists_files=list_files)
+            if deep:
+                found += deep_findings(log, progress=context.output.note)
+    elif deep:
+        raise InvalidRequestError(Message.INVALID_WRITE_OPTION_DEEP_WITHOUT_TABLE)
     if environment or (table is None and migrate is None):
         found += environment_findings()
     context.output.findings(found)

@@ -146,6 +146,10 @@ class Output:
             line.append(f"{finding.check}: ", style="bold")
             line.append(shown(finding.message))
             self._print(line)
+            for evidence in finding.evidence:
+                self._print(Text(f"         - {shown(evidence)}"))
+            if finding.certainty is not None:
+                self._print(Text(f"         certainty: {finding.certainty.value}", style="dim"))
             if finding.mend is not None:
                 self._print(Text(f"         -> {shown(finding.mend)}", style="cyan"))
 

@@ -20,6 +20,17 @@ class Severity(Enum):
     """Statements fail, or rows are lost."""
 
 
+class Certainty(Enum):
+    """Certainty that a finding is damage."""
+
+    CERTAIN = "certain"
+    """The log contradicts itself or the files."""
+    LIKELY = "likely"
+    """Nothing else is known to cause it."""
+    POSSIBLE = "possible"
+    """Harmless causes are known, too."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """The result of one check."""
@@ -31,15 +42,22 @@ class Finding:
     """The result, in one or two sentences."""
     mend: str | None = None
     """The next step: a statement, a command or a setting; None if there is none."""
+    certainty: Certainty | None = None
+    """Of damage; None for other findings."""
+    evidence: tuple[str, ...] = ()
+    """Versions, files and values that show damage, the first ones if there are many."""
 
-    def as_json(self) -> dict[str, str | None]:
+    def as_json(self) -> dict[str, object]:
         """Return the finding as values of JSON."""
-        return {
+        value: dict[str, object] = {
             "check": self.check,
             "severity": self.severity.value,
             "message": self.message,
             "mend": self.mend,
         }
+        if self.certainty is not None:
+            value |= {"certainty": self.certainty.value, "evidence": list(self.evidence)}
+        return value
 
 
 def worst(findings: Iterable[Finding]) -> Severity:

@@ -1,0 +1,1 @@
+"""Damage in a table, found by comparing its log with itself and with the files."""
