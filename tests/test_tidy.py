@@ -129,7 +129,7 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
     ),
     "one step of a commit, with its own proof": frozenset(
         {
-            "log/commit/attempts.py",
+            "log/commit/commit_retry.py",
             "log/commit/row_reconciliation.py",
             "log/commit/transaction.py",
         }

@@ -110,7 +110,7 @@ def _plain_only(self: ManagedStore, directory: str, start: str = "") -> Iterator
 @contextmanager
 def mutated(mutant: CatalogMutant | None) -> Iterator[None]:
     """Take a rule out of the library inside the context."""
-    ratify = "puredelta.log.commit.attempts.ratify"
+    ratify = "puredelta.log.commit.commit_retry.ratify"
     changes: dict[CatalogMutant, list[Any]] = {
         CatalogMutant.REPORT_FIRST: [patch.object(ratification, "publish", _report_first)],
         CatalogMutant.NEWEST_FIRST: [patch.object(ratification, "publish", _newest_first)],

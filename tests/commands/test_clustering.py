@@ -16,8 +16,8 @@ from puredelta.errors import DeltaError, ErrorCode
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Add
 from puredelta.protocol.table.clustering import LIQUID, find_z_cube
-from puredelta.spark.write.curves import HilbertCurve
 from puredelta.spark.write.parquet_job import temporary_settings
+from puredelta.spark.write.zorder_curves import HilbertCurve
 from puredelta.tables import DeltaTable
 from tests.commands.dml.features import MAPPED, TRACKING, VECTORS
 

@@ -14,7 +14,7 @@ from typing import Any
 import obstore
 import pytest
 
-from puredelta.log.commit.attempts import Created, LostRace, create_version
+from puredelta.log.commit.commit_retry import Created, LostRace, create_version
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.log_paths import log_path
 from puredelta.store.base import NameRule

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from puredelta.errors import CommitUnknownError, ErrorCode, InvalidRequestError, UnsupportedError
-from puredelta.log.commit.attempts import Created, LostRace, create_version
+from puredelta.log.commit.commit_retry import Created, LostRace, create_version
 from puredelta.log.replay.table_log import TableLog
 from puredelta.store.base import (
     NameRule,

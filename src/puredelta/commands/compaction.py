@@ -47,10 +47,10 @@ from puredelta.spark.session.delta_conf import DeltaConf
 from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.types import quoted, quoted_text
 from puredelta.spark.write.bin_rewrite import BinOptions, rewrite_bins
-from puredelta.spark.write.curves import CurveOrder
 from puredelta.spark.write.parquet_job import FileOptions
 from puredelta.spark.write.writer_settings import WriterSettings
 from puredelta.spark.write.written_files import WriteResult, discard
+from puredelta.spark.write.zorder_curves import CurveOrder
 from puredelta.store.base import Store
 
 

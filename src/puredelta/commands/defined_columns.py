@@ -20,7 +20,7 @@ from puredelta.protocol.features.feature_usage import (
     IDENTITY_START,
     IDENTITY_STEP,
 )
-from puredelta.protocol.features.filled_columns import (
+from puredelta.protocol.features.generated_columns import (
     IdentitySpec,
     with_high_water_marks,
     without_high_water_marks,

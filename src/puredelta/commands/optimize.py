@@ -55,7 +55,12 @@ from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session import delta_conf
 from puredelta.spark.session.delta_conf import Z_ORDER_STATS_CHECK
 from puredelta.spark.session.ui_metrics import shown_in_ui
-from puredelta.spark.write.curves import SAMPLE_ROWS_MAX, CurveOrder, HilbertCurve, ZOrderCurve
+from puredelta.spark.write.zorder_curves import (
+    SAMPLE_ROWS_MAX,
+    CurveOrder,
+    HilbertCurve,
+    ZOrderCurve,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

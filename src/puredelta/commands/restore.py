@@ -43,7 +43,7 @@ from puredelta.protocol.actions.deletion_vector import vector_path
 from puredelta.protocol.actions.operations import restore
 from puredelta.protocol.actions.paths import absolute_uri
 from puredelta.protocol.features.feature_registry import Capability
-from puredelta.protocol.features.filled_columns import identities, with_high_water_marks
+from puredelta.protocol.features.generated_columns import identities, with_high_water_marks
 from puredelta.protocol.features.protocol_changes import with_features
 from puredelta.protocol.features.protocol_versions import supported_features
 from puredelta.protocol.schema.schema_json import encode_schema

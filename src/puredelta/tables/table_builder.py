@@ -18,7 +18,7 @@ from puredelta.commands.create.definition import TableDefinition
 from puredelta.commands.create.registered import define_registered
 from puredelta.commands.defined_columns import column, require_valid_columns, stored_columns
 from puredelta.errors import InvalidRequestError, Message, UnsupportedError
-from puredelta.protocol.features.filled_columns import IdentitySpec
+from puredelta.protocol.features.generated_columns import IdentitySpec
 from puredelta.protocol.schema.types import StructField, StructType
 from puredelta.spark.catalog.unity_entries import creation_name
 from puredelta.spark.jvm.catalog import SESSION_CATALOG

@@ -11,7 +11,7 @@ from puredelta.commands.alter.columns import replace_table_columns, sync_identit
 from puredelta.commands.alter.properties import set_table_properties
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
-from puredelta.protocol.features.filled_columns import Identity
+from puredelta.protocol.features.generated_columns import Identity
 from puredelta.protocol.schema.schema_json import simple_string
 from puredelta.protocol.schema.types import (
     INTEGER,

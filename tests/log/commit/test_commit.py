@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from puredelta.errors import CommitUnknownError, ErrorCode
-from puredelta.log.commit.attempts import (
+from puredelta.log.commit.commit_retry import (
     READS_TO_SETTLE_MAX,
     Created,
     LostRace,

@@ -40,7 +40,7 @@ from puredelta.protocol.features.feature_usage import (
     IDENTITY_HIGH_WATER_MARK,
     IDENTITY_STEP,
 )
-from puredelta.protocol.features.filled_columns import Identity, identities
+from puredelta.protocol.features.generated_columns import Identity, identities
 from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.features.type_widening import can_widen, with_type_changes
 from puredelta.protocol.schema.schema_edit import (

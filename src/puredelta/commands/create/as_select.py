@@ -35,7 +35,7 @@ from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Protocol
 from puredelta.protocol.actions.operations import replacement_options
 from puredelta.protocol.features.column_mapping import without_mapping
-from puredelta.protocol.features.filled_columns import without_high_water_marks
+from puredelta.protocol.features.generated_columns import without_high_water_marks
 from puredelta.protocol.features.properties import FEATURE_PREFIX
 from puredelta.protocol.features.protocol_versions import supported_features
 from puredelta.protocol.table.clustering import CLUSTERING, clustering_columns

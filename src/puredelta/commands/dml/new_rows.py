@@ -46,7 +46,7 @@ from puredelta.commands.dml.source import StatementContext
 from puredelta.commands.dml.staged_source import StagedSource
 from puredelta.log.files.value_order import stored_type
 from puredelta.protocol.actions.actions import Add
-from puredelta.protocol.features.filled_columns import Identity
+from puredelta.protocol.features.generated_columns import Identity
 from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.schema.types import BOOLEAN, DATE, INTEGRAL, STRING
 from puredelta.protocol.table.change_data import ChangeType
@@ -289,7 +289,7 @@ def frame_of_new_rows(context: StatementContext, plan: SearchPlan, decision: Dec
     """
     parts = _new_parts(context, plan, decision)
     if decision.rows.recorded:
-        parts = [*map(_doubled, parts), _old_images(context, plan, decision.rows)]
+        parts = [*map(_doubled, parts), _preimages(context, plan, decision.rows)]
     rows = functools.reduce(DataFrame.unionAll, parts).drop(CLAUSE)
     return context.statement.timestamp.bind(rows)
 
@@ -321,7 +321,7 @@ def _doubled(rows: DataFrame) -> DataFrame:
     return rows.withColumn(CHANGE, F.explode(F.array(F.lit(None).cast("string"), kind)))
 
 
-def _old_images(context: StatementContext, plan: SearchPlan, row_plan: RowPlan) -> DataFrame:
+def _preimages(context: StatementContext, plan: SearchPlan, row_plan: RowPlan) -> DataFrame:
     """Read updated and deleted rows as they were, in the columns of the table now (M-126)."""
     statement = context.statement
     sets = {_UPDATED_MARK: row_plan.updated, _DELETED_MARK: row_plan.deleted}

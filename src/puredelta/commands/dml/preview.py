@@ -260,7 +260,7 @@ class _Preview:
         every = frozenset(context.snapshot.config.schema.names)
         marks = {mark_of(number): rows for number, rows in some.items()}
         marked = marked_rows(context, plan, marks, every)
-        yield self._old_images(marked, clauses, some)
+        yield self._preimages(marked, clauses, some)
         matched = [update for update in fired if not update.by_source]
         alone = [update for update in fired if update.by_source]
         if matched:
@@ -276,7 +276,7 @@ class _Preview:
             old = context.statement.frames.target(marked.where(_any_mark(alone)))
             yield self._new_images(old, alone)
 
-    def _old_images(
+    def _preimages(
         self,
         marked: DataFrame,
         clauses: Sequence[MatchedClause | NotMatchedBySourceClause],

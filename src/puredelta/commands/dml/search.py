@@ -138,7 +138,7 @@ _WORDS_LOOKED_AT = 50
 _KEY = "__puredelta_key_"
 
 
-def multiple_match_error(
+def duplicate_match_error(
     context: StatementContext, plan: SearchPlan, repeated: npt.NDArray[np.int64]
 ) -> InvalidRequestError:
     """Return the error, with up to five target keys and the number of their matching source rows.
@@ -253,6 +253,6 @@ def search(
     words = found if isinstance(found, CountedWords) else joined_words(context, plan)
     on_target = words.select(NO_CLAUSE, *range(len(statement.matched)))
     if plan.checks_multiple_matches and len(repeated := on_target.repeated()):
-        raise multiple_match_error(context, plan, repeated)
+        raise duplicate_match_error(context, plan, repeated)
     found_rows = positions_of(words, statement, finds_source_rows=plan.finds_source_rows)
     return replace(found_rows, fallback=fallback)

@@ -18,7 +18,7 @@ from pyspark.sql import types as T
 from puredelta.commands.defined_columns import config_with_marks
 from puredelta.commands.schema_change import with_canonical_names
 from puredelta.errors import InvalidRequestError, Message
-from puredelta.protocol.features.filled_columns import Identity
+from puredelta.protocol.features.generated_columns import Identity
 from puredelta.protocol.schema.expression_names import referenced_paths
 from puredelta.protocol.schema.traversal import shape
 from puredelta.protocol.schema.types import StructType

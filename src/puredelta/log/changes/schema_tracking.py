@@ -17,7 +17,7 @@ from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.action_json import encode_action
 from puredelta.protocol.actions.actions import Add, AddChangeFile, Metadata, Protocol, Remove
-from puredelta.protocol.features.filled_columns import without_writer_metadata
+from puredelta.protocol.features.generated_columns import without_writer_metadata
 from puredelta.protocol.features.protocol_versions import supported_features
 from puredelta.protocol.schema.schema_json import parse_schema, simple_string
 from puredelta.protocol.table.schema_changes import TableShape, can_read

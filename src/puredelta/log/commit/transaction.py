@@ -3,7 +3,7 @@
 The life of a transaction: a command reads a snapshot, says what it depends on
 (`Transaction.read_files`, `Transaction.read_app_id`), writes its data files, and commits
 once. If other writers were faster, the commit is checked against each of theirs and bound to
-the next free version (`puredelta.log.commit.attempts`). What cannot stand raises a
+the next free version (`puredelta.log.commit.commit_retry`). What cannot stand raises a
 `puredelta.errors.ConflictError` and leaves the table as the other writers made it.
 """
 
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from puredelta.log.commit.attempts import Attempts
 from puredelta.log.commit.commit_checks import distinct_transactions, require_single_actions
 from puredelta.log.commit.commit_content import NO_VERSION, StagedCommit
 from puredelta.log.commit.commit_request import (
@@ -22,6 +21,7 @@ from puredelta.log.commit.commit_request import (
     Phase,
     ReadSet,
 )
+from puredelta.log.commit.commit_retry import Attempts
 from puredelta.log.commit.conflicts import isolation_level
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.replay.snapshot import Snapshot

@@ -21,7 +21,7 @@ from puredelta.protocol.features.column_mapping import (
 )
 from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.features.feature_usage import INVARIANTS
-from puredelta.protocol.features.filled_columns import (
+from puredelta.protocol.features.generated_columns import (
     Identity,
     column_defaults,
     generation_expressions,

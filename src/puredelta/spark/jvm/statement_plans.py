@@ -14,7 +14,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from puredelta.protocol.features.filled_columns import IdentitySpec
+from puredelta.protocol.features.generated_columns import IdentitySpec
 from puredelta.spark.jvm.gateway import (
     class_name,
     scala_seq,

@@ -20,7 +20,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from puredelta.protocol.features.filled_columns import Identity
+from puredelta.protocol.features.generated_columns import Identity
 from puredelta.protocol.table.stored_expressions import in_brackets
 from puredelta.protocol.table.table_config import CHAR_VARCHAR, TableConfig
 from puredelta.spark.jvm.casts import inserted_rows

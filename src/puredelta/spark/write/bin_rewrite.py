@@ -26,10 +26,10 @@ from puredelta.spark.scan.row_tracking_scan import hidden_row_columns, tracked_s
 from puredelta.spark.scan.scan import scan
 from puredelta.spark.session.names import BIN, CURVE_PLACE, FILE_ORDINAL, ROW_INDEX
 from puredelta.spark.session.types import quoted
-from puredelta.spark.write.curves import SECTION, CurveOrder, placed_rows
 from puredelta.spark.write.parquet_job import SESSION_FILES, FileOptions
 from puredelta.spark.write.writer import JobOptions, write_rows
 from puredelta.spark.write.written_files import WriteResult
+from puredelta.spark.write.zorder_curves import SECTION, CurveOrder, placed_rows
 from puredelta.store.base import Store
 
 _MASK = 0xFFFFFFFF

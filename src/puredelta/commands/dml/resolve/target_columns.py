@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import functions as F
 
 from puredelta.errors import InvalidRequestError, Message
-from puredelta.protocol.features.filled_columns import Identity
+from puredelta.protocol.features.generated_columns import Identity
 from puredelta.protocol.schema.schema_json import simple_string
 from puredelta.protocol.schema.types import ArrayType, DataType, MapType, StructField, StructType
 from puredelta.spark.resolve.expressions import (

@@ -1,4 +1,4 @@
-"""Columns whose value the table can supply: defaults, generated and identity columns.
+"""Generated, default and identity columns: columns whose value the table can supply.
 
 Each is a top-level column with keys in its metadata (protocol sections "Default Columns",
 "Generated Columns" and "Identity Columns"). Expressions are SQL text that only Spark can evaluate.

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from puredelta.spark.write.curves import NOISE_BITS, HilbertCurve, ZOrderCurve, cuts
+from puredelta.spark.write.zorder_curves import NOISE_BITS, HilbertCurve, ZOrderCurve, cuts
 
 
 @pytest.mark.parametrize("columns", [1, 2, 3, 7, 40, 55, 80])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from puredelta.errors import CorruptTableError, DeltaError, ErrorCode
-from puredelta.protocol.features.filled_columns import (
+from puredelta.protocol.features.generated_columns import (
     Identity,
     column_defaults,
     generation_expressions,

@@ -1,4 +1,4 @@
-"""Attempts of a commit: version after version, until one is free or a conflict is found.
+"""Retries of a commit: attempts at version after version, until one is free or a conflict is found.
 
 A commit is the creation of one file (section "Delta Log Entries", X-01). The store promises that
 at most one caller creates it, but not that the caller learns of its success: a store that retries

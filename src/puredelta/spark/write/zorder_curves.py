@@ -1,17 +1,16 @@
-"""Space-filling curves through several columns, and rows in their order.
+"""Z-order and Hilbert curves through several columns, and rows in their order.
 
 A column's values fall into ranges that hold about the same number of rows each. The numbers of a
 row's ranges, combined, are the row's place on the curve. The bounds of the ranges come from a
-sample of the rows. `range_number` and `Curve.combined_sql` say in Spark SQL what `Curve.places`
-does to a sample in numpy.
+sample of the rows that is small enough for the driver. `range_number` and `Curve.combined_sql` say
+in Spark SQL what `Curve.places` does to a sample in numpy.
 
 The place of a row is built bit by bit: the next bit of each column's range is one cell of a
 hypercube, and the state of the walk says in which order the cells of that cube are visited
 (C. Hamilton, "Compact Hilbert Indices", Dalhousie University CS-2006-07, 2006). The walk has at
 most ``num_columns * 2 ** num_columns`` states, so numpy and Spark SQL both look them up in a table.
 
-The bounds of the curve's ranges come from a sample that is small enough for the driver. The place
-of each row is computed by Spark SQL alone.
+The place of each row is computed by Spark SQL alone.
 """
 
 from __future__ import annotations
