@@ -4,8 +4,8 @@ Files of one program and schema have the same bytes in their footers but for num
 Walking them takes Python ten times as long as Arrow takes to parse them. So the shapes of column
 chunks are learnt from a footer that is sound (`puredelta.worker.footers.footer_shapes`): what has
 the same schema, byte by byte, and the same shapes has the same types, lengths of bounds and
-lengths of lists, and is sound as well. The numbers in a chunk are then not looked at: wrong places
-are noticed when pages are read, and end nothing.
+lengths of lists, and is sound as well. Of the numbers in a chunk those are read that say where its
+pages are, which has to be before the footer.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def require_sound_footer(end: bytes, data_end: int) -> None:
     """Check a footer with its trailer as `require_sound` does, and remember its kind."""
     known = kept("sound footers").setdefault("kinds", _KnownKinds())
     content = end[:-TRAILER_BYTES]
-    if not known.has(content):
+    if not known.has(content, data_end):
         require_sound(content, data_end)
-        known.learn(content)
+        known.learn(content, data_end)
 
 
 def require_sound_file(file: BinaryIO) -> int:
@@ -79,14 +79,14 @@ class _Kind:
     shapes: FooterShapes
     endings: list[Ending] = field(default_factory=list)
 
-    def is_like(self, content: bytes) -> bool:
+    def is_like(self, content: bytes, data_end: int) -> bool:
         """Return whether a footer has known shapes alone."""
-        found = self.shapes.read(content)
+        found = self.shapes.read(content, data_end)
         return found is not None and found[1] in self.endings
 
-    def learn(self, content: bytes) -> None:
+    def learn(self, content: bytes, data_end: int) -> None:
         """Make the shapes of a footer known."""
-        found = self.shapes.read(content, learns=True)
+        found = self.shapes.read(content, data_end, learns=True)
         if found is not None and found[1] not in self.endings:
             self.endings[_ENDINGS_MAX - 1 :] = ()
             self.endings.insert(0, found[1])
@@ -99,11 +99,11 @@ class _KnownKinds:
         self._kinds: list[_Kind] = []
         self._lessons = self._recognized = 0
 
-    def has(self, content: bytes) -> bool:
+    def has(self, content: bytes, data_end: int) -> bool:
         """Return whether a footer is of a known kind, and so is sound."""
         try:
             for number, kind in enumerate(self._kinds):
-                if kind.is_like(content):
+                if kind.is_like(content, data_end):
                     if number:
                         self._kinds.insert(0, self._kinds.pop(number))
                     self._recognized += 1
@@ -112,7 +112,7 @@ class _KnownKinds:
             pass
         return False
 
-    def learn(self, content: bytes) -> None:
+    def learn(self, content: bytes, data_end: int) -> None:
         """Make footers like a sound one known, if that may pay."""
         if self._lessons >= _LESSONS_MAX + self._recognized:
             return
@@ -120,7 +120,7 @@ class _KnownKinds:
         try:
             known = (kind for kind in self._kinds if kind.shapes.has_schema_of(content))
             kind = next(known, None) or _Kind(FooterShapes.of(content))
-            kind.learn(content)
+            kind.learn(content, data_end)
         except (UnsupportedLayoutError, IndexError):
             return
         self._kinds = [kind, *(k for k in self._kinds if k is not kind)][:_KINDS_MAX]

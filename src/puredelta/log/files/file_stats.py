@@ -476,12 +476,12 @@ class _Kind:
         """Return the statistics of a file; ``None`` where none are wanted."""
         return None if self.encode is None else self.encode(groups)
 
-    def read(self, content: bytes) -> Sequence[Group] | None:
+    def read(self, content: bytes, data_end: int) -> Sequence[Group] | None:
         """Return the row groups that have rows; ``None`` for a file of another kind."""
         if not content.endswith(self.ending.rest):
             return None
         try:
-            found = self.shapes.read(content)
+            found = self.shapes.read(content, data_end)
         except (UnsupportedLayoutError, IndexError, UnicodeDecodeError):
             return None
         if found is None or found[1] != self.ending:
@@ -502,15 +502,15 @@ class KnownFooters:
         """Describe a file by its footer."""
         content = end.content[:-TRAILER_BYTES]
         for number, kind in enumerate(self._kinds):
-            found = kind.read(content)
+            found = kind.read(content, end.begins_at)
             if found is not None:
                 if number:
                     self._kinds.insert(0, self._kinds.pop(number))
                 self._recognized += 1
                 return FooterSummary(kind.text, kind.stats(found))
-        return self._parsed(end, content)
+        return self._parsed(end)
 
-    def _parsed(self, end: FooterEnd, content: bytes) -> FooterSummary:
+    def _parsed(self, end: FooterEnd) -> FooterSummary:
         """Let Arrow parse the footer, and learn it if that may pay."""
         footer = parse_footer(end)
         message = schema_message(footer)
@@ -521,11 +521,11 @@ class KnownFooters:
             stats = self._statistics.encode(footer, message=message)
         if self._lessons < _LESSONS_MAX + self._recognized:
             self._lessons += 1
-            self._learn(footer, content, FooterSummary(text, stats), message)
+            self._learn(footer, end, FooterSummary(text, stats), message)
         return FooterSummary(text, stats)
 
     def _learn(
-        self, footer: pq.FileMetaData, content: bytes, summary: FooterSummary, message: str
+        self, footer: pq.FileMetaData, end: FooterEnd, summary: FooterSummary, message: str
     ) -> None:
         """Make the next file like this one quick, unless its bytes say anything else than Arrow."""
         if not footer.num_rows:
@@ -536,7 +536,7 @@ class KnownFooters:
             encode = self._statistics.chunk_encoder(columns)
         leaves = _leaves_of(columns)
         try:
-            learnt = self._learnt(content, summary.schema_text, leaves)
+            learnt = self._learnt(end, summary.schema_text, leaves)
         except (UnsupportedLayoutError, IndexError):
             return
         if learnt is None:
@@ -554,17 +554,18 @@ class KnownFooters:
             self._kinds = [kind, *(k for k in self._kinds if k is not like)][:_KINDS_MAX]
 
     def _learnt(
-        self, content: bytes, text: str, leaves: Collection[int]
+        self, end: FooterEnd, text: str, leaves: Collection[int]
     ) -> tuple[_Kind | None, FooterShapes, tuple[list[Group], Ending]] | None:
         """Return the kind of a footer, if it has one, its shapes with new ones, what it says."""
+        content, data_end = end.content[:-TRAILER_BYTES], end.begins_at
         for kind in self._kinds:
             if kind.text == text and kind.shapes.has_schema_of(content):
                 shapes = kind.shapes.copy()
-                found = shapes.read(content, learns=True)
+                found = shapes.read(content, data_end, learns=True)
                 if found is not None and found[1] == kind.ending:
                     return kind, shapes, found
         shapes = FooterShapes.of(content, leaves)
-        found = shapes.read(content, learns=True)
+        found = shapes.read(content, data_end, learns=True)
         return None if found is None else (None, shapes, found)
 
 

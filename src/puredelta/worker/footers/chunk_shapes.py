@@ -47,6 +47,9 @@ _LITERAL = frozenset({(3, 1), (3, 4)})
 """``ColumnChunk.meta_data.type``, which is that of the schema, and ``.codec``."""
 _GROUP_ROWS = (3,)
 """``RowGroup.num_rows``."""
+_PLACES = ((3, 5), (3, 6), (3, 7), (3, 9), (3, 11))
+"""``ColumnChunk.meta_data.num_values``, ``.total_uncompressed_size``, ``.total_compressed_size``,
+``.data_page_offset`` and, if there is one, ``.dictionary_page_offset``."""
 
 # Not struct.Struct: this code travels to workers, and a Struct cannot be pickled.
 _UNPACK: Mapping[str, Callable[[bytes], tuple[Raw, ...]]] = {
@@ -69,6 +72,10 @@ Raises:
 """
 
 
+EndsWithin: TypeAlias = Callable[[bytes, int, int], bool]
+"""Tells whether the pages of the chunk that is described at a position are before a place."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Hole:
     """A text of any length: its length is not part of the shape."""
@@ -84,6 +91,7 @@ class Walk:
         self._content = content
         self._fixed_width = fixed_width
         self._parts: list[bytes | _Hole] = []
+        self._places: dict[Path, int] = {}
         self._groups: list[Path] = []
 
     def struct(self, path: Path = (), *, number: int = 0) -> None:
@@ -138,6 +146,19 @@ class Walk:
             return _read_two_texts(steps)
         return _read_with_holes(steps)
 
+    def ends_within(self) -> EndsWithin:
+        """Return what checks the places in bytes of the shape that was stepped over."""
+        places = list(self._places.values())
+        if tuple(self._places) not in (_PLACES, _PLACES[:-1]):
+            raise UnsupportedLayoutError("places in an unusual order")
+        before = self._parts[: places[-1] + 1]
+        segments = [part for part in before if not isinstance(part, _Hole)]
+        if len(segments) < len(before):
+            raise UnsupportedLayoutError("places after bounds")
+        for place in places:
+            segments[place] = b"(" + _VARINT + b")"
+        return _within(b"".join(segments))
+
     def _literal(self, start: int) -> None:
         self._parts.append(re.escape(self._content[start : self.position]))
 
@@ -154,6 +175,8 @@ class Walk:
             self._groups.append(path)
             self._parts.append(b"(" + _VARINT + b")")
         else:
+            if path in _PLACES:
+                self._places[path] = len(self._parts)
             self._parts.append(_VARINT)
 
     def _text(self, path: Path) -> None:
@@ -191,6 +214,8 @@ class KnownShapes:
 
     physical: str
     shapes: list[ReadShape] = field(default_factory=list)
+    places: list[EndsWithin] = field(default_factory=list)
+    """Of the same shapes; none of the end of a row group."""
     is_wanted: bool = True
     """Whether its numbers and bounds are read."""
 
@@ -201,6 +226,8 @@ class KnownShapes:
             if found is not None:
                 if number:
                     self.shapes.insert(0, self.shapes.pop(number))
+                    if self.places:
+                        self.places.insert(0, self.places.pop(number))
                 return found
         return None
 
@@ -215,6 +242,8 @@ class KnownShapes:
             raise UnsupportedLayoutError("a bound of another length") from other
         if found is None or found[0] != walk.position:
             raise UnsupportedLayoutError("the pattern does not match what it was made of")
+        if not number:
+            self.places = [walk.ends_within(), *self.places[: _SHAPES_MAX - 1]]
         self.shapes = [shape, *self.shapes[: _SHAPES_MAX - 1]]
         return found
 
@@ -316,6 +345,24 @@ def _read_two_texts(steps: list[tuple[bytes, Path | None]]) -> ReadShape:
         return last.end(), number, content[low_start:end], content[start:between]
 
     return read
+
+
+def _within(pattern: bytes) -> EndsWithin:
+    match = re.compile(pattern, re.DOTALL).match
+
+    def ends_within(content: bytes, position: int, data_end: int) -> bool:
+        found = match(content, position)
+        if found is None:
+            return False
+        values, plain, *places = found.groups()
+        if values[0] & 1 or plain[0] & 1:  # negative
+            return False
+        stored, begin, *dictionary = map(number_in, places)
+        if dictionary and 0 < dictionary[0] < begin:
+            begin = dictionary[0]
+        return stored >= 0 <= begin and begin + stored <= data_end
+
+    return ends_within
 
 
 def number_in(encoded: bytes) -> int:

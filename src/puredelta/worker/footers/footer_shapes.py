@@ -78,7 +78,9 @@ class FooterShapes:
 
     def copy(self) -> FooterShapes:
         """Return the same, to which more shapes can be added."""
-        parts = tuple(replace(part, shapes=[*part.shapes]) for part in self.parts)
+        parts = tuple(
+            replace(part, shapes=[*part.shapes], places=[*part.places]) for part in self.parts
+        )
         end = replace(self.group_end, shapes=[*self.group_end.shapes])
         return FooterShapes(prefix=self.prefix, columns=self.columns, parts=parts, group_end=end)
 
@@ -86,8 +88,11 @@ class FooterShapes:
         """Return whether a footer has the same schema."""
         return content.startswith(self.prefix)
 
-    def read(self, content: bytes, *, learns: bool = False) -> tuple[list[Group], Ending] | None:
-        """Return what a footer says; ``None`` if it has another schema or an unknown shape.
+    def read(
+        self, content: bytes, data_end: int, *, learns: bool = False
+    ) -> tuple[list[Group], Ending] | None:
+        """Return what a footer says that begins at ``data_end`` in its file; ``None`` if it has
+        another schema or an unknown shape, or a chunk that is not before it.
 
         With ``learns`` its shapes become known.
 
@@ -110,7 +115,7 @@ class FooterShapes:
                 return None
             at += len(self.columns)
             chunks = self._learnt(content, at) if learns else self._known(content, at)
-            if chunks is None:
+            if chunks is None or not self._is_within(content, at, chunks, data_end):
                 return None
             at = chunks[-1][0]
             end = self.group_end.read(content, at)
@@ -143,6 +148,13 @@ class FooterShapes:
             chunks.append(found)
             at = found[0]
         return chunks
+
+    def _is_within(self, content: bytes, at: int, chunks: list[Found], data_end: int) -> bool:
+        for part, found in zip(self.parts, chunks, strict=True):
+            if not part.places[0](content, at, data_end):
+                return False
+            at = found[0]
+        return True
 
     def _ending_at(self, content: bytes, at: int) -> Ending:
         closing = content[at:]
