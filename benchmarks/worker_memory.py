@@ -42,7 +42,10 @@ TASK_MAX = 1024 * MEGABYTE
 PARTS_MAX = 4
 OWN_BYTES = 2 * LIMITS.read_bytes
 """Of a batch of rows, encoded and decoded, and of what Arrow and numpy load on first use."""
-COPY_BYTES = OWN_BYTES + LIMITS.row_group_bytes + LIMITS.coalesced_bytes
+COPY_BYTES = OWN_BYTES + LIMITS.row_group_bytes + 2 * LIMITS.read_bytes + LIMITS.coalesced_bytes
+"""A row group of the new file, and the batch that closes it, whose buffers grow by doubling."""
+PAGE_COPIES = 4
+"""Of a page that is larger than a batch: encoded, decoded, and both again in the new file."""
 RATIO_MAX = 1.5
 _NOTHING = "nothing"
 _ALWAYS = ("value", True, pa.bool_())
@@ -61,6 +64,8 @@ class Shape:
     conditions: ResidualConditions | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     """Of Arrow's writer."""
+    page_bytes: int = 0
+    """Of a page of a copied file, where it is larger than a batch."""
 
     def lay(self, directory: Path) -> None:
         """Write its files."""
@@ -71,7 +76,7 @@ class Shape:
     def planned(self, directory: Path) -> tuple[int, int] | None:
         """Return the parts of the source and the bytes planned; ``None``: Spark joins."""
         if self.source is None:
-            return 1, COPY_BYTES
+            return 1, COPY_BYTES + PAGE_COPIES * self.page_bytes
         path = directory / "source.parquet"
         footer = pq.read_metadata(path)
         kinds = dict(
@@ -166,6 +171,23 @@ def _differ(name: str) -> ResidualConditions:
     )
 
 
+def _decimals(rows: int) -> pa.Array:
+    halves = np.random.default_rng(rows).integers(0, 1 << 30, (rows, 2))
+    return pa.Array.from_buffers(pa.decimal128(30, 2), rows, [None, pa.py_buffer(halves.tobytes())])
+
+
+def _lists(rows: int, lists: int, values: int) -> pa.Array:
+    numbers = pa.array(np.random.default_rng(rows).integers(0, 1 << 40, rows * lists * values))
+    inner = pa.ListArray.from_arrays(
+        pa.array(np.arange(rows * lists + 1, dtype=np.int32) * values), numbers
+    )
+    return pa.ListArray.from_arrays(pa.array(np.arange(rows + 1, dtype=np.int32) * lists), inner)
+
+
+def _noise(seed: int) -> bytes:
+    return np.random.default_rng(seed).bytes(100 * MEGABYTE)
+
+
 _PLAIN = {"use_dictionary": False}
 _MILLION = 1_000_000
 
@@ -246,6 +268,20 @@ COPIES: dict[str, Shape] = {
     "copy of many columns": Shape(
         target=lambda: pa.table({f"c{n}": _numbers(50_000) for n in range(600)})
     ),
+    "copy of 2,000 narrow columns": Shape(
+        target=lambda: pa.table(
+            {f"c{n}": pa.array(np.arange(20_000, dtype=np.int32) % (n + 2)) for n in range(2_000)}
+        )
+    ),
+    "copy of decimals": Shape(
+        target=lambda: pa.table({f"d{n}": _decimals(2 * _MILLION) for n in range(3)})
+    ),
+    "copy of lists of long lists": Shape(target=_of(v=lambda: _lists(300, 20, 5_000))),
+    "copy of values of 100 MB": Shape(
+        target=_of(k=lambda: _numbers(5), v=lambda: pa.array([_noise(n) for n in range(5)])),
+        options={**_PLAIN, "row_group_size": 2},
+        page_bytes=200 * MEGABYTE,
+    ),
     "copy of nested texts": Shape(
         target=_of(
             v=lambda: pa.ListArray.from_arrays(
@@ -298,6 +334,7 @@ def main() -> int:
     parser.add_argument("--directory", type=Path)
     parser.add_argument("--parts", type=int, default=1)
     parser.add_argument("--limit", type=int, default=0)
+    parser.add_argument("--only", default="", help="a part of the names of shapes")
     asked = parser.parse_args()
     if asked.child:
         _run_here(asked.child, asked.directory, asked.parts, asked.limit)
@@ -306,6 +343,8 @@ def main() -> int:
     print("| rows | planned, MB | measured, MB | ratio |")
     print("|---|---:|---:|---:|")
     for name, shape in SHAPES.items():
+        if asked.only not in name:
+            continue
         with tempfile.TemporaryDirectory() as scratch:
             directory = Path(scratch)
             shape.lay(directory)

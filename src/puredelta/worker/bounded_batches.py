@@ -25,6 +25,12 @@ _SHORT_BYTES = 64
 """The size of a short value: texts up to it make no batch large."""
 _UNSURE_ROWS = 8_192
 """Rows of a batch where a dictionary was given up, or values are stored by their difference."""
+_VALUE_BYTES = {
+    **dict.fromkeys(("INT32", "FLOAT"), 4),
+    **dict.fromkeys(("INT64", "INT96", "DOUBLE"), 8),
+    "FIXED_LEN_BYTE_ARRAY": 16,
+}
+"""Of decoded values, which are a few bits each where they are in a dictionary; decimals have 16."""
 _DICTIONARIES = frozenset({"PLAIN_DICTIONARY", "RLE_DICTIONARY"})
 
 
@@ -63,7 +69,7 @@ def plan_decoding(
                 continue
             unsure |= is_whole or size / values > _SHORT_BYTES
         unsure |= "DELTA_BYTE_ARRAY" in encodings
-        stored += size
+        stored += max(size, values * _VALUE_BYTES.get(chunk.physical_type, 0))
     rows = min(batch_rows, batch_bytes * group.num_rows // stored) if stored else batch_rows
     return Decoding(
         batch_rows=max(1, min(rows, _UNSURE_ROWS) if unsure else rows),

@@ -83,6 +83,9 @@ _CALENDARS_AGREE_DAYS = -25_567
 _DAY_US = 86_400_000_000
 _BUFFER_BYTES = 1 << 17
 """Of a column chunk, read from a disk at a time."""
+_BUFFERS_BYTES = 1 << 25
+"""Of all columns together: each column has a buffer while a row group is read."""
+_BUFFER_BYTES_MIN = 1 << 13
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
@@ -106,6 +109,9 @@ class OpenFile:
         self._source: str | pa.NativeFile = source
         self._reader = _reader(source)
         self.metadata: pq.FileMetaData = self._reader.metadata
+        self._buffer_bytes = _buffer_bytes(self.metadata.num_columns)
+        if self._buffer_bytes < _BUFFER_BYTES:
+            self._reader = self._another_reader()
         # Only a file that says what Arrow it was made of can have other types than Parquet's.
         self._may_have_views = _ARROW_SCHEMA in (self.metadata.metadata or ())
 
@@ -204,13 +210,15 @@ class OpenFile:
             )
             paths = decoding.dictionaries
             if paths not in readers:
-                options = {"read_dictionary": paths, "metadata": self.metadata}
-                readers[paths] = _reader(self._source, **options)
+                readers[paths] = self._another_reader(read_dictionary=paths)
             batches = readers[paths].iter_batches(
                 decoding.batch_rows, [group], column_indices=leaves, use_threads=False
             )
             for batch in batches:
                 yield from decoded_batches(batch, LIMITS.read_bytes) if paths else (batch,)
+
+    def _another_reader(self, **options: Any) -> pq.ParquetReader:
+        return _reader(self._source, self._buffer_bytes, metadata=self.metadata, **options)
 
     def _fetched(
         self,
@@ -239,12 +247,19 @@ class OpenFile:
             yield start, end
 
 
-def _reader(source: str | pa.NativeFile, **options: Any) -> pq.ParquetReader:
+def _buffer_bytes(num_columns: int) -> int:
+    share = _BUFFERS_BYTES // max(1, num_columns)
+    return max(_BUFFER_BYTES_MIN, min(_BUFFER_BYTES, share))
+
+
+def _reader(
+    source: str | pa.NativeFile, buffer_bytes: int = _BUFFER_BYTES, **options: Any
+) -> pq.ParquetReader:
     """Open a file with the reader of `ParquetFile`, which alone looks at no name."""
     reader = pq.ParquetReader()
     options |= {"pre_buffer": False, "coerce_int96_timestamp_unit": "us"}
     if isinstance(source, str):  # otherwise a column chunk is held whole
-        options["buffer_size"] = _BUFFER_BYTES
+        options["buffer_size"] = buffer_bytes
     try:
         reader.open(source, arrow_extensions_enabled=True, **options)
     except TypeError:

@@ -193,6 +193,10 @@ def row_groups(batches: Iterable[pa.RecordBatch], *, limits: Limits = LIMITS) ->
     for batch in batches:
         if batch.num_rows == 0:
             continue
+        is_large_row = batch.num_rows == 1 and size_bytes + batch.nbytes > limits.row_group_bytes
+        if parts and is_large_row:
+            yield pa.Table.from_batches(parts)
+            parts, size_bytes = [], 0
         parts.append(batch)
         size_bytes += batch.nbytes
         if size_bytes >= limits.row_group_bytes:
