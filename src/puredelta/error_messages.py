@@ -1164,6 +1164,11 @@ class Message(Enum):
         "The setting {setting} is {value!r}, and that is not supported: {effect}. Unset it, "
         "or set it to its default, {conf_default}.",
     )
+    UNSUPPORTED_SETTING_READER = (
+        ErrorCode.UNSUPPORTED_SETTING,
+        "The setting {setting} {reason}, and a command would lose the others. Unset it in the "
+        "session and in Hadoop's configuration.",
+    )
     UNSUPPORTED_STORAGE_DEFAULT_FILE_SYSTEM = (
         ErrorCode.UNSUPPORTED_STORAGE,
         "{path} names no file system, so the server takes it for a path on {default} "

@@ -16,6 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 import puredelta
 from puredelta.errors import DeltaError
+from puredelta.log.replay.table_log import TableLog
+from puredelta.recipes.compare import blame, diff
 from puredelta.spark.write.parquet_job import temporary_settings
 from puredelta.tables import DeltaTable
 
@@ -48,6 +50,7 @@ SETTINGS: dict[str, dict[str, str]] = {
         f"{_PARQUET}inferTimestampNTZ.enabled": "false",
     },
     "case": {"spark.sql.caseSensitive": "true"},
+    "checksums": {"parquet.page.verify-checksum.enabled": "true"},
     "rows": {f"{_PARQUET}enableVectorizedReader": "false"},
 }
 
@@ -209,3 +212,75 @@ def test_commands_see_lost_files_and_queries_agree(spark: SparkSession, tmp_path
         assert read.agg({"id": "max"}).first()[0] == max(row.id for row in read.collect())
         with pytest.raises(DeltaError, match=lost.name):
             puredelta.sql(spark, f"ALTER TABLE delta.`{path}` ADD CONSTRAINT c CHECK (id < 50)")
+
+
+def _flipped(spark: SparkSession, root: Path) -> Path:
+    """Return a file of six rows of which one bit of a page is wrong; Arrow reads all of them."""
+    root.mkdir()
+    rows = spark.range(6).selectExpr("id", "id AS c")
+    rows.coalesce(1).write.mode("append").option("parquet.enable.dictionary", "false").option(
+        "compression", "none"
+    ).parquet(str(root))
+    [file] = root.glob("*.parquet")
+    data = bytearray(file.read_bytes())
+    at = bytes(data).index((5).to_bytes(8, "little"))
+    data[at + 2] ^= 1
+    file.write_bytes(data)
+    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+    return file
+
+
+@pytest.mark.parametrize("name", ["delete", "update", "merge", "merge by value", "optimize"])
+def test_a_page_with_a_wrong_checksum_is_not_copied(
+    spark: SparkSession, tmp_path: Path, name: str
+) -> None:
+    file = _flipped(spark, tmp_path / "t")
+    path = str(file.parent)
+    DeltaTable.convertToDelta(spark, f"parquet.`{path}`")
+    puredelta.write(spark.range(6, 9).selectExpr("id", "id AS c").coalesce(1), path, mode="append")
+    with temporary_settings(spark, SETTINGS["checksums"]):
+        with pytest.raises(Exception, match=r"CRC checksum|cannot be read"):
+            spark.read.parquet(path).collect()
+        with pytest.raises(DeltaError, match="cannot be read"):
+            STATEMENTS[name](spark, path)
+    assert TableLog.open(path).latest_version() == 1
+    STATEMENTS[name](spark, path)  # Spark reads it, too, unless it is asked to look
+
+
+def test_rows_that_a_filter_of_the_session_hides_are_not_lost(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Hadoop's key holds a filter for every read without one of its own."""
+    path = str(tmp_path / "t")
+    for first in (0, 2**40):
+        puredelta.write(spark.range(first, first + 3).coalesce(1), path, mode="append")
+    filter_api = spark._jvm.org.apache.parquet.filter2.predicate.FilterApi
+    predicate = filter_api.gt(filter_api.longColumn("id"), 2**35)
+    packed = spark._jvm.org.apache.hadoop.conf.Configuration(False)
+    spark._jvm.org.apache.parquet.hadoop.ParquetInputFormat.setFilterPredicate(packed, predicate)
+    key = "parquet.private.read.filter.predicate"
+    with temporary_settings(spark, {key: packed.get(key)}):
+        rows = puredelta.read(spark, path)
+        assert (
+            len(rows.collect())
+            == len(spark.read.option("recursiveFileLookup", "true").parquet(path).collect())
+            == 3
+        )
+        for run in STATEMENTS.values():
+            with pytest.raises(DeltaError, match=key):
+                run(spark, path)
+    assert puredelta.read(spark, path).count() == 6
+
+
+def test_comparisons_of_versions_see_lost_files(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    for first in (0, 100):
+        puredelta.write(spark.range(first, first + 3).coalesce(1), path, mode="append")
+    lost = max(tmp_path.rglob("*.parquet"), key=lambda file: file.stat().st_mtime)
+    held = lost.read_bytes()
+    for harm in (lost.unlink, lambda: lost.write_bytes(held[:-20])):
+        harm()
+        with temporary_settings(spark, SETTINGS["lost files"]):
+            for rows in (diff(spark, path, 0, 1), blame(spark, path), blame(spark, path, "id > 0")):
+                with pytest.raises(Exception, match=lost.name):
+                    rows.collect()

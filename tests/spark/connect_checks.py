@@ -35,7 +35,10 @@ from puredelta.spark.scan.scan import scan, scan_parquet
 from puredelta.spark.session.names import FILE_ORDINAL, ROW_INDEX
 from puredelta.spark.session.session import NotApplicable, SessionInfo
 from puredelta.spark.session.types import to_spark
+from puredelta.spark.write.parquet_job import temporary_settings
+from puredelta.tables import DeltaTable
 from tests.activation.connect_check import activated, activated_sql
+from tests.commands import test_reader_settings as reader
 from tests.spark.connect_maintenance import maintenance, progress
 from tests.spark.files import write_file
 from tests.spark.scan.connect_own_reads import own_reads
@@ -205,6 +208,24 @@ def changed_rows(spark: SparkSession, directory: Path) -> Any:
     return [tuples(found.drop("_commit_timestamp")), nothing.columns, tuples(nothing)]
 
 
+def reader_settings(spark: SparkSession, root: Path) -> Any:
+    """Rows that a DELETE does not touch are those that the session reads, with a filter none is."""
+    root.mkdir()
+    reader.WRITERS["int96"](spark, root)
+    with temporary_settings(spark, reader.SETTINGS["conversion"]):
+        DeltaTable.convertToDelta(spark, f"parquet.`{root}`")
+        plain = tuples(spark.read.parquet(str(root)).where("id <> 3").selectExpr("id", "string(c)"))
+        table = DeltaTable.forPath(spark, str(root))
+        table.delete("id = 3")
+        same = tuples(table.toDF().selectExpr("id", "string(c)")) == plain
+    with temporary_settings(spark, {"parquet.read.filter": "x"}):
+        try:
+            table.delete("id = 1")
+        except DeltaError as error:
+            return [same, plain[0], error.getCondition()]
+    return [same, plain[0], "no error"]
+
+
 def workers(spark: SparkSession, _: Path) -> Any:
     """Tasks reach Python workers as rows of Arrow."""
     calls = [
@@ -231,6 +252,7 @@ CHECKS: tuple[Callable[[SparkSession, Path], Any], ...] = (
     time_travel,
     instants,
     changed_rows,
+    reader_settings,
     workers,
     own_reads,
     activated,

@@ -35,6 +35,7 @@ from puredelta.protocol.schema.predicates import Predicate
 from puredelta.spark.scan.own_reads import Stale, bind_rows
 from puredelta.spark.session.catalogs import find_loaded
 from puredelta.spark.session.delta_conf import REFUSED_BY_WRITES
+from puredelta.spark.session.read_settings import require_every_row
 from puredelta.spark.session.session import SessionInfo
 from puredelta.version import __version__
 
@@ -200,6 +201,7 @@ def command_on(
     """Start a call on a version that was read before, or on None where there is no table yet."""
     session = SessionInfo.of(spark) if session is None else session
     REFUSED_BY_WRITES.require_defaults(session.settings)
+    require_every_row(session.settings)
     require_no_arbiter(log.root_uri, session.settings)
     log.allow_writes()
     if existing is not None and capability in _WRITES_ROWS:

@@ -2,7 +2,8 @@
 
 Files that both versions have, with the same deletion vector, hold equal rows and are not read.
 All other files are read with the columns of the newer version, by the names inside the files, so
-renamed, added, widened and dropped columns need no special case.
+renamed, added, widened and dropped columns need no special case. None of them may be missing or
+damaged, whatever the session says.
 
 In a table with row tracking every row records the version of its last change. For any other table,
 the files added and removed by each commit are compared: a row was last changed by the newest
@@ -36,7 +37,7 @@ from puredelta.protocol.table.row_tracking import tracked_columns
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.scan.change_scan import scan_changes
 from puredelta.spark.scan.row_tracking_scan import tracked_scan
-from puredelta.spark.scan.scan import scan
+from puredelta.spark.scan.scan import scan_strictly
 from puredelta.spark.session.names import ROW_COMMIT_VERSION, quote
 
 CHANGE = "_change"
@@ -129,7 +130,7 @@ def _rows_of(
     if set(version.config.partition_columns) != set(newer.config.partition_columns):
         config = replace(newer.config, partition_columns=version.config.partition_columns)
         read = replace(newer, config=config)
-    return scan(spark, read, files, time_travel=True)
+    return scan_strictly(spark, read, files, time_travel=True)
 
 
 def _net_rows(before: DataFrame, after: DataFrame) -> DataFrame:
@@ -225,12 +226,11 @@ def blame_rows(
 def _by_changes(
     spark: SparkSession, log: TableLog, snapshot: Snapshot, condition: str | Column | None
 ) -> DataFrame:
-    rows = scan(spark, snapshot)
+    rows = scan_strictly(spark, snapshot)
     listing = list_log(log.store)
     commits = log.commits_after(_first(listing.commits) - 1, through=snapshot.version)
-    changes = scan_changes(
-        spark, snapshot, find_change_files(commits, commit_times(commits, listing))
-    )
+    found = find_change_files(commits, commit_times(commits, listing))
+    changes = scan_changes(spark, snapshot, found, strictly=True)
     if condition is not None:
         rows, changes = rows.where(condition), changes.where(condition)
     schema = rows.schema

@@ -36,7 +36,7 @@ from puredelta.worker.bounded_batches import (
 from puredelta.worker.files import DataPath
 from puredelta.worker.range_file import RangeFile
 from puredelta.worker.sound_kinds import require_sound_file, require_sound_path
-from puredelta.worker.wire import INT96, LIMITS, OLD_TIMES
+from puredelta.worker.wire import CHECKSUMS, INT96, LIMITS, OLD_TIMES
 
 
 def without_views(schema: pa.Schema) -> pa.Schema:
@@ -346,6 +346,8 @@ def require_read_alike(
     Raises:
         OnlySparkError: there is a column that only Spark reads.
     """
+    if CHECKSUMS in only_spark:
+        raise OnlySparkError("the session has Spark verify the checksums of pages")
     if INT96 in only_spark and (name := _int96_column(file, columns)) is not None:
         raise OnlySparkError(
             f"column {name} has INT96 timestamps, which settings of the session move"

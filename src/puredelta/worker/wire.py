@@ -120,6 +120,9 @@ INT96 = "int96"
 OLD_TIMES = "old times"
 """Dates and timestamps of a time in which calendars differ, in files that do not name theirs."""
 
+CHECKSUMS = "checksums"
+"""Every column: pages whose checksums Spark verifies, and Arrow does not."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
@@ -147,7 +150,8 @@ class Limits:
     Opening a larger file is a small part of reading it.
     """
     only_spark: tuple[str, ...] = ()
-    """`INT96`, `OLD_TIMES`: what Spark reads otherwise than Arrow, by settings of the session."""
+    """`INT96`, `OLD_TIMES`, `CHECKSUMS`: what Spark reads otherwise than Arrow, by settings of the
+    session."""
 
 
 LIMITS = Limits()

@@ -42,7 +42,6 @@ from puredelta.protocol.schema.predicates import Ref, Side
 from puredelta.protocol.schema.types import DecimalType, PrimitiveType
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session.types import quoted
-from puredelta.spark.write.writer_settings import WriterSettings
 
 Expression: TypeAlias = str | Column
 """SQL text, or a Column as the user built it."""
@@ -419,10 +418,7 @@ def ask(
     ``settings`` are those of the session unless they are given.
     """
     if settings is None:
-        own = command.session.settings
-        settings = replace(
-            ExecutionSettings.parse(own), writer=WriterSettings.of(command.spark, own)
-        )
+        settings = ExecutionSettings.parse(command.session.settings)
     statistics = StatisticsPrefetch(
         files=command.snapshot.files,
         config=command.snapshot.config,

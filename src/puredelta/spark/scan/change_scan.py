@@ -39,7 +39,7 @@ from puredelta.protocol.table.change_data import (
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.jvm.streams import RunningQuery, require_under, stream_frame
 from puredelta.spark.scan.bitmaps import rows_by_file, rows_inside
-from puredelta.spark.scan.scan import scan
+from puredelta.spark.scan.scan import scan, scan_strictly
 from puredelta.spark.session.delta_conf import TRACKING_OUTSIDE_CHECKPOINT
 from puredelta.spark.session.names import FILE_ORDINAL, ROW_INDEX
 from puredelta.spark.session.session import settings_of
@@ -47,27 +47,31 @@ from puredelta.spark.session.session import settings_of
 _T = TypeVar("_T")
 
 
-def scan_changes(spark: SparkSession, read: Snapshot, changes: ChangeFiles) -> DataFrame:
+def scan_changes(
+    spark: SparkSession, read: Snapshot, changes: ChangeFiles, *, strictly: bool = False
+) -> DataFrame:
     """Return the changed rows: the columns of ``read``, then the three of the feed.
 
     Schema and location of the snapshot count, its files do not. One scan each for change
     files, for files that came or went, and for files of which rows did; several only where
-    the table was repartitioned meanwhile.
+    the table was repartitioned meanwhile. With ``strictly`` a missing or damaged file is an error,
+    whatever the session says.
     """
+    scan_files = scan_strictly if strictly else scan
+
+    def file_scan(files: Sequence[ChangedFile]) -> DataFrame:
+        return scan_files(spark, _as_table(read, files), time_travel=True)
+
     require_no_change_columns(read.config.schema.names, was_enabled=False)
     vector_changes = read_vector_changes(
         changes.vector_changes, read.root_uri, open_at=read.open_at
     )
     scans = [
-        *(_file_scan(spark, read, files) for files in _alike(changes.recorded, _itself)),
-        *(_file_scan(spark, read, files) for files in _alike(changes.whole, _itself)),
+        *map(file_scan, _alike(changes.recorded, _itself)),
+        *map(file_scan, _alike(changes.whole, _itself)),
         *(_row_scan(spark, read, rows) for rows in _alike(vector_changes, _file_of)),
     ]
-    return reduce(DataFrame.union, scans or [_file_scan(spark, read, [])])
-
-
-def _file_scan(spark: SparkSession, read: Snapshot, files: Sequence[ChangedFile]) -> DataFrame:
-    return scan(spark, _as_table(read, files), time_travel=True)
+    return reduce(DataFrame.union, scans or [file_scan([])])
 
 
 def _row_scan(spark: SparkSession, read: Snapshot, changed: Sequence[ChangedRows]) -> DataFrame:

@@ -124,7 +124,7 @@ def _unless_it_fails(rows: DataFrame, make: Callable[[Plan], _Answer | None]) ->
 def _may_answer(spark: SparkSession, conf: DeltaConf) -> bool:
     """Return whether the log may answer: not where lost files have no rows, by the session."""
     settings = settings_of(spark)
-    return conf.flag(settings) and not ReadSettings.parse(settings).may_leave_files_out
+    return conf.flag(settings) and not ReadSettings.parse(settings).may_leave_rows_out
 
 
 # --- counts and bounds ----------------------------------------------------------------------

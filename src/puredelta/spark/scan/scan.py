@@ -122,14 +122,19 @@ def _late_scan(
 
 
 def scan_strictly(
-    spark: SparkSession, snapshot: Snapshot, *, columns: Sequence[str] | None = None
+    spark: SparkSession,
+    snapshot: Snapshot,
+    files: FileTable | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    time_travel: bool = False,
 ) -> DataFrame:
-    """Return the rows of a snapshot as `scan` does, for a command that must see all of them.
+    """Return rows as `scan` does, for a command that must see all of them.
 
     A missing or damaged file is an error, whatever the session says.
     """
-    read = replace(read_columns(spark, snapshot, columns), misses_no_file=True)
-    return read.select(physical_rows(spark, snapshot, None, read))
+    read = replace(read_columns(spark, snapshot, columns, files), misses_no_file=True)
+    return read.select(physical_rows(spark, snapshot, files, read, time_travel=time_travel))
 
 
 def read_columns(

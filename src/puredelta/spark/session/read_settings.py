@@ -2,8 +2,9 @@
 
 Spark's own reader follows them all. Arrow, which reads in Python workers and on the driver, knows
 few: a file that Spark would read otherwise under the settings of the session is left to Spark, or
-refused where Spark has no way to it. The table below names every setting of Spark's reader; a test
-asks the running Spark for its settings, so that a new one has to be classified here.
+refused where Spark has no way to it. The table below names every setting of Spark's reader, and
+every key of Hadoop's configuration by which the Parquet library reads; a test asks the running
+Spark and its libraries for theirs, so that a new one has to be classified here.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from puredelta.worker.wire import INT96, OLD_TIMES
+from puredelta.errors import Message, UnsupportedError
+from puredelta.worker.wire import CHECKSUMS, INT96, OLD_TIMES
 
 
 class Follower(Enum):
@@ -20,6 +22,7 @@ class Follower(Enum):
 
     ALL = "followed by Spark and by Arrow"
     SPARK = "with another value, Spark alone reads the files concerned"
+    REFUSED = "followed by queries of Spark; commands refuse to run while it is set"
     SCAN = "fixed by the scans of a table"
     NONE = "no row depends on it"
 
@@ -39,11 +42,17 @@ class ReaderSetting:
     ``None``: files of a source are staged, and files of a table are read as ever.
     """
 
+    def value(self, settings: Mapping[str, str]) -> str | None:
+        """Return what the session, or Hadoop's configuration by the session, made it."""
+        return settings.get(self.key, settings.get(f"{_HADOOP_PREFIX}{self.key}"))
+
     def is_unusual(self, settings: Mapping[str, str]) -> bool:
         """Return whether the session made it something that Arrow does not follow."""
-        return settings.get(self.key, self.usual).strip().lower() != self.usual
+        found = self.value(settings)
+        return found is not None and found.strip().lower() != self.usual
 
 
+_HADOOP_PREFIX = "spark.hadoop."
 _PARQUET = "spark.sql.parquet."
 _FILES = "spark.sql.files."
 CASE_SENSITIVE = "spark.sql.caseSensitive"
@@ -203,11 +212,97 @@ _WITHOUT_ROWS = (
         "archive.reader.enabled supportSecondOffsetFormat",
     ),
 )
+_OF_HADOOP = (
+    ReaderSetting(
+        key="parquet.page.verify-checksum.enabled",
+        follower=Follower.SPARK,
+        reason="refuses pages whose checksum is wrong",
+        columns=CHECKSUMS,
+    ),
+    *(
+        ReaderSetting(
+            key=key,
+            follower=Follower.REFUSED,
+            reason="leaves rows out of every file that Spark reads",
+            usual="",
+        )
+        for key in ("parquet.private.read.filter.predicate", "parquet.read.filter")
+    ),
+    *_some(
+        Follower.NONE,
+        "decides what is skipped of a file, as spark.sql.parquet.filterPushdown does",
+        "parquet.",
+        "filter.bloom.enabled filter.columnindex.enabled filter.dictionary.enabled "
+        "filter.record-level.enabled filter.stats.enabled strings.signed-min-max.enabled",
+    ),
+    *_some(
+        Follower.NONE,
+        "is of records that fail to be made: those of Spark never do",
+        "parquet.",
+        "read.bad.record.threshold",
+    ),
+    *_some(
+        Follower.NONE,
+        "is set by Spark itself for each read",
+        "parquet.",
+        "read.schema read.support.class",
+    ),
+    *_some(
+        Follower.NONE,
+        "decides whether a file of another type is an error, which it is to Spark anyway",
+        "parquet.",
+        "strict.typing",
+    ),
+    *_some(
+        Follower.NONE,
+        "decides how bytes are transferred and decoded, or how much of them a footer may have",
+        "parquet.",
+        "decrypt.off-heap.buffer.enabled hadoop.vectored.io.enabled metadata.read.parallelism "
+        "read.allocation.size thrift.string.size.limit",
+    ),
+    *_some(
+        Follower.NONE,
+        "is of an input format of Hadoop, which Spark does not use",
+        "parquet.",
+        "split.files task.side.metadata",
+    ),
+    *_some(
+        Follower.NONE,
+        "is of the keys of encrypted files, which Spark alone reads",
+        "parquet.",
+        "crypto.factory.class",
+    ),
+)
 READER_SETTINGS: Mapping[str, ReaderSetting] = {
     one.key: one
-    for one in (*_ONLY_SPARK, *_FOLLOWED_BY_ALL, *_FIXED_BY_SCANS, *_OF_TYPES, *_WITHOUT_ROWS)
+    for one in (
+        *_ONLY_SPARK,
+        *_FOLLOWED_BY_ALL,
+        *_FIXED_BY_SCANS,
+        *_OF_TYPES,
+        *_WITHOUT_ROWS,
+        *_OF_HADOOP,
+    )
 }
 """Every setting of Spark's reader of Parquet files, by its key."""
+_LEAVE_ROWS_OUT = tuple(one for one in READER_SETTINGS.values() if one.follower is Follower.REFUSED)
+
+
+def require_every_row(settings: Mapping[str, str]) -> None:
+    """Refuse settings by which Spark reads fewer rows of a file than it has.
+
+    A command would lose the others, or miss rows that it has to change.
+
+    Raises:
+        UnsupportedError: there is one (UNSUPPORTED_SETTING).
+
+    >>> require_every_row({"spark.hadoop.parquet.filter.stats.enabled": "false"})
+    """
+    for one in _LEAVE_ROWS_OUT:
+        if one.is_unusual(settings):
+            raise UnsupportedError(
+                Message.UNSUPPORTED_SETTING_READER, setting=one.key, reason=one.reason
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,6 +316,8 @@ class ReadSettings:
     """Whether a file that is not there has no rows, and is no error: in queries, not in commands.
     """
     skips_row_groups: bool = True
+    leaves_rows_out: bool = False
+    """Whether Spark reads fewer rows of a file than it has."""
 
     @classmethod
     def parse(cls, settings: Mapping[str, str]) -> ReadSettings:
@@ -235,10 +332,11 @@ class ReadSettings:
 
         return cls(
             unusual={
-                one.key: settings[one.key]
+                one.key: one.value(settings) or ""
                 for one in READER_SETTINGS.values()
                 if one.follower is Follower.SPARK and one.is_unusual(settings)
             },
+            leaves_rows_out=any(one.is_unusual(settings) for one in _LEAVE_ROWS_OUT),
             case_sensitive=flag(CASE_SENSITIVE),
             ignores_missing=flag(IGNORES_MISSING),
             skips_row_groups=flag(FILTER_PUSHDOWN, "true"),
@@ -256,9 +354,10 @@ class ReadSettings:
         return tuple(sorted(word for word in words if word is not None))
 
     @property
-    def may_leave_files_out(self) -> bool:
-        """Whether queries of the session have fewer rows than the log when files are lost."""
-        return IGNORES_MISSING in self.unusual or IGNORES_CORRUPT in self.unusual
+    def may_leave_rows_out(self) -> bool:
+        """Whether queries of the session may have fewer rows than the log says."""
+        ignores_files = IGNORES_MISSING in self.unusual or IGNORES_CORRUPT in self.unusual
+        return ignores_files or self.leaves_rows_out
 
     def why_staged(self) -> str | None:
         """Say which setting keeps files of a source from being read where they are."""

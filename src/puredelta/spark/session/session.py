@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from puredelta.spark.jvm.frames import lazy_frame, row_of_longs
-from puredelta.spark.jvm.gateway import session_settings
+from puredelta.spark.jvm.gateway import hadoop_parquet_settings, session_settings
 from puredelta.spark.session.delta_conf import check_settings
 
 _CONNECT_MODULE = "pyspark.sql.connect."
@@ -44,7 +44,7 @@ class SessionInfo:
     ansi: bool
     store_assignment: StoreAssignment
     settings: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Every setting that was made, by its key."""
+    """Every setting that was made, by its key; of Hadoop's configuration those of Parquet."""
 
     @classmethod
     def of(cls, spark: SparkSession) -> SessionInfo:
@@ -54,7 +54,7 @@ class SessionInfo:
             >>> SessionInfo.of(spark).is_connect  # doctest: +SKIP
             False
         """
-        made = settings_of(spark)
+        made = {**hadoop_parquet_settings(spark), **settings_of(spark)}
         check_settings(made)
 
         def setting(key: str, default: str | None = None) -> str:

@@ -40,14 +40,20 @@ _OF_COMMITTERS = (
 )
 _OF_READERS_ALONE = (
     "parquet.avro.",
+    "parquet.decrypt.",
     "parquet.enable.summary-metadata",
     "parquet.filter.",
     "parquet.hadoop.vectored.io.",
+    "parquet.metadata.read.",
+    "parquet.page.verify-checksum.",
+    "parquet.private.",
     "parquet.read.",
     "parquet.split.files",
+    "parquet.strict.typing",
     "parquet.strings.signed-min-max.",
     "parquet.summary.metadata.level",
     "parquet.task.side.metadata",
+    "parquet.thrift.",
 )
 """Settings of Parquet that change no file that is written: Spark's writer writes no summaries."""
 
