@@ -17,11 +17,11 @@ ROOT = Path(__file__).resolve().parent.parent
 SECONDS_MAX = 300
 
 
-def ask(module: str, directory: Path, *more: str) -> dict[str, Any]:
+def ask(module: str, directory: Path, *more: str, seconds_max: int = SECONDS_MAX) -> dict[str, Any]:
     """Run a module that prints its answers as the last line, in JSON; skip without Connect."""
     for package in ("grpc", "google.protobuf", "grpc_status", "pandas"):
         pytest.importorskip(package, reason="Spark Connect needs pyspark[connect]")
-    return answers_of(module, directory, *more)
+    return answers_of(module, directory, *more, seconds_max=seconds_max)
 
 
 class Requests(Counter[str]):

@@ -95,8 +95,9 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
             "commands/truncate.py",
             "commands/write/tried_write.py",
             "statements/execute/alter.py",
+            "statements/execute/cached.py",
+            "statements/execute/inserts.py",
             "statements/names/named_columns.py",
-            "statements/parse/definitions.py",
             "statements/parse/maintenance.py",
             "statements/parse/row_changes.py",
         }
@@ -119,7 +120,8 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
     ),
     "one of two implementations, of which the other one is classic": frozenset(
         {
-            "spark/catalog/connect_entries.py",
+            "spark/values/connect_inserts.py",
+            "statements/execute/stated_text.py",
         }
     ),
     "the messages are a table beside the classes": frozenset(
@@ -156,7 +158,6 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
     "the side of its importer that touches the JVM": frozenset(
         {
             "spark/jvm/plan_parts.py",
-            "spark/jvm/statement_plans.py",
             "spark/jvm/streams.py",
             "spark/jvm/worker_relation.py",
         }
@@ -172,8 +173,6 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
             "spark/scan/log_answers.py",
             "spark/scan/native_scan.py",
             "spark/scan/own_reads.py",
-            "spark/catalog/known_names.py",
-            "statements/names/catalog_query.py",
         }
     ),
     "one concern of requests to a catalog, which can be tested alone": frozenset(

@@ -660,6 +660,33 @@ class ErrorCode(Enum):
     OPERATION_NOT_ALLOWED_DETAIL = ("DELTA_OPERATION_NOT_ALLOWED_DETAIL", "0AKDC",
         "The statement is not possible for Delta tables.",
         "See [SQL](sql.md).")
+    INVALID_DEFAULT_VALUE = ("INVALID_DEFAULT_VALUE.UNRESOLVED_EXPRESSION", "42623",
+        "The default of a column names something that does not exist.",
+        "Use constants and functions of Spark.")
+    INSERT_TOO_MANY_DATA_COLUMNS = ("INSERT_COLUMN_ARITY_MISMATCH.TOO_MANY_DATA_COLUMNS", "21S01",
+        "An INSERT has more values than the table has columns.",
+        "Leave columns out, or list the columns to fill.")
+    INSERT_NOT_ENOUGH_DATA_COLUMNS = ("INSERT_COLUMN_ARITY_MISMATCH.NOT_ENOUGH_DATA_COLUMNS", "21S01",
+        "An INSERT has fewer values than the table has columns.",
+        "Add columns, or list the columns to fill.")
+    INSERT_AMBIGUOUS_COLUMN = ("INCOMPATIBLE_DATA_FOR_TABLE.AMBIGUOUS_COLUMN_NAME", "KD000",
+        "Two columns of an INSERT BY NAME have one name.",
+        "Give the columns different names.")
+    INSERT_NO_DATA = ("INCOMPATIBLE_DATA_FOR_TABLE.CANNOT_FIND_DATA", "KD000",
+        "A column of the table has no value in an INSERT BY NAME.",
+        "Add the column to the data.")
+    INSERT_EXTRA_COLUMNS = ("INCOMPATIBLE_DATA_FOR_TABLE.EXTRA_COLUMNS", "KD000",
+        "An INSERT BY NAME has columns that the table lacks.",
+        "Leave the columns out, or write WITH SCHEMA EVOLUTION.")
+    INSERT_STRUCT_MISSING_FIELDS = ("INCOMPATIBLE_DATA_FOR_TABLE.STRUCT_MISSING_FIELDS", "KD000",
+        "A struct in an INSERT lacks fields that the column has.",
+        "Add the fields to the data.")
+    INSERT_EXTRA_STRUCT_FIELDS = ("INCOMPATIBLE_DATA_FOR_TABLE.EXTRA_STRUCT_FIELDS", "KD000",
+        "A struct in an INSERT has fields that the column lacks.",
+        "Leave the fields out of the data.")
+    INSERT_CANNOT_SAFELY_CAST = ("INCOMPATIBLE_DATA_FOR_TABLE.CANNOT_SAFELY_CAST", "KD000",
+        "A column does not take values of the type in an INSERT.",
+        "Cast the values in the query.")
     INSERT_PARTITION_SPEC_IF_NOT_EXISTS = ("UNSUPPORTED_FEATURE.INSERT_PARTITION_SPEC_IF_NOT_EXISTS", "0A000",
         "IF NOT EXISTS is not possible in PARTITION.",
         "Leave it out.")

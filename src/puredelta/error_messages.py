@@ -2517,7 +2517,62 @@ class Message(Enum):
         "The table has no column {column!r}, only {names}.",
     )
 
+    # spark/resolve
+    INVALID_DEFAULT_VALUE_UNRESOLVED = (
+        ErrorCode.INVALID_DEFAULT_VALUE,
+        "Failed to execute {statement} command because the destination column or variable "
+        "`{column}` has a DEFAULT value {expression}, which fails to resolve as a valid "
+        "expression. A default names no columns.",
+    )
+
+    # spark/values
+    INSERT_TOO_MANY_DATA_COLUMNS = (
+        ErrorCode.INSERT_TOO_MANY_DATA_COLUMNS,
+        "Cannot write to {table}, the reason is too many data columns: the table takes {wanted}, "
+        "the data has {given}. Leave columns out, or list the columns to fill.",
+    )
+    INSERT_NOT_ENOUGH_DATA_COLUMNS = (
+        ErrorCode.INSERT_NOT_ENOUGH_DATA_COLUMNS,
+        "Cannot write to {table}, the reason is not enough data columns: the table takes {wanted}, "
+        "the data has {given}. Add columns, or list the columns to fill.",
+    )
+    INSERT_AMBIGUOUS_COLUMN = (
+        ErrorCode.INSERT_AMBIGUOUS_COLUMN,
+        "Cannot write incompatible data for the table {table}: ambiguous column name in the input "
+        "data `{column}`. Give the columns different names.",
+    )
+    INSERT_NO_DATA = (
+        ErrorCode.INSERT_NO_DATA,
+        "Cannot write incompatible data for the table {table}: cannot find data for the output "
+        "column `{column}`. Add the column to the data.",
+    )
+    INSERT_EXTRA_COLUMNS = (
+        ErrorCode.INSERT_EXTRA_COLUMNS,
+        "Cannot write incompatible data for the table {table}: cannot write extra columns "
+        "{columns}. Leave the columns out, or write WITH SCHEMA EVOLUTION.",
+    )
+    INSERT_STRUCT_MISSING_FIELDS = (
+        ErrorCode.INSERT_STRUCT_MISSING_FIELDS,
+        "Cannot write incompatible data for the table {table}: the struct {column} misses fields "
+        "{fields}. Add the fields to the data.",
+    )
+    INSERT_EXTRA_STRUCT_FIELDS = (
+        ErrorCode.INSERT_EXTRA_STRUCT_FIELDS,
+        "Cannot write incompatible data for the table {table}: cannot write extra fields {fields} "
+        "to the struct {column}. Leave the fields out of the data.",
+    )
+    INSERT_CANNOT_SAFELY_CAST = (
+        ErrorCode.INSERT_CANNOT_SAFELY_CAST,
+        "Cannot write incompatible data for the table {table}: cannot safely cast {column} "
+        "{source_type} to {target_type}. Cast the values in the query.",
+    )
+
     # statements/execute
+    OPERATION_NOT_ALLOWED_CLAUSE = (
+        ErrorCode.OPERATION_NOT_ALLOWED,
+        "Operation not allowed: CREATE TABLE with `{clause}` is not supported for Delta tables "
+        "over Spark Connect. Leave the clause out, or call DeltaTable.create(spark).",
+    )
     AMBIGUOUS_PATHS_IN_CREATE_TABLE = (
         ErrorCode.AMBIGUOUS_PATHS_IN_CREATE_TABLE,
         "CREATE TABLE contains two different locations: {identifier} and {location}. You can "
@@ -2628,8 +2683,8 @@ class Message(Enum):
     )
     UNSUPPORTED_ON_CONNECT_SCRIPT = (
         ErrorCode.UNSUPPORTED_ON_CONNECT,
-        "A script that names delta.`/path` needs a classic session: a Spark Connect client "
-        "does not interpret scripts. Call its statements one by one.",
+        "A script that changes a Delta table or names delta.`/path` needs a classic session: a "
+        "Spark Connect client does not interpret scripts. Call its statements one by one.",
     )
     UNSUPPORTED_SOURCE = (
         ErrorCode.UNSUPPORTED_SOURCE,
@@ -2638,11 +2693,6 @@ class Message(Enum):
     EXPECT_TABLE_NOT_VIEW = (
         ErrorCode.EXPECT_TABLE_NOT_VIEW,
         "'{operation}' expects a table but {view} is a view. Name the table whose rows it shows.",
-    )
-    UNSUPPORTED_ON_CONNECT_TABLE_TEXT = (
-        ErrorCode.UNSUPPORTED_ON_CONNECT,
-        "CREATE TABLE and INSERT as text with format delta need a classic session. Over Spark "
-        "Connect call df.writeTo(name), df.write.saveAsTable(name) or DeltaTable.create(spark).",
     )
     UNSUPPORTED_ON_CONNECT_VIEW = (
         ErrorCode.UNSUPPORTED_ON_CONNECT,
@@ -2675,11 +2725,6 @@ class Message(Enum):
         ErrorCode.UNSUPPORTED_EXPRESSION,
         "Unsupported expression type({expType}) for {causedBy}. The supported types are "
         "[{supported}].",
-    )
-    UNSUPPORTED_ON_CONNECT_TABLE_CHANGES = (
-        ErrorCode.UNSUPPORTED_ON_CONNECT,
-        "{function} of {named} needs a classic session: a Spark Connect client has no access "
-        "to the session catalog. Name the path, delta.`/path`.",
     )
     VALUE_NOT_PLAIN_COLUMN_REFERENCE = (
         ErrorCode.VALUE_NOT_PLAIN_COLUMN_REFERENCE,

@@ -30,7 +30,9 @@ from puredelta.activation.writer_methods import (
     delta_to_table,
 )
 from puredelta.commands.create.create_table import CreateMode
+from puredelta.spark.catalog.connect_entries import with_source
 from puredelta.spark.scan.log_answers import answered, counted, limited
+from puredelta.spark.session.session import is_connect
 
 
 def shorter(original: Method) -> Method:
@@ -79,6 +81,30 @@ def shorter_is_empty(original: Method) -> Method:
         return original(self if rows is None else rows)
 
     return call
+
+
+def knowing_entries(original: Method) -> Method:
+    """A method of ``spark.catalog`` that reads or changes entries of tables."""
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        spark = self._sparkSession
+        if not is_connect(spark):
+            return original(self, *args, **kwargs)
+        return with_source(spark, lambda: original(self, *args, **kwargs))
+
+    return call
+
+
+_OF_ENTRIES = (
+    "getTable",
+    "tableExists",
+    "listTables",
+    "listColumns",
+    "cacheTable",
+    "uncacheTable",
+    "isCached",
+    "refreshTable",
+)
 
 
 class Owner(Enum):
@@ -221,6 +247,7 @@ PATCHED_METHODS: tuple[PatchedMethod, ...] = (
     PatchedMethod(Owner.STREAM_WRITER, "start", delta_start),
     PatchedMethod(Owner.STREAM_WRITER, "toTable", delta_to_table),
     PatchedMethod(Owner.CATALOG, "createTable", delta_create_table),
+    *(PatchedMethod(Owner.CATALOG, name, knowing_entries) for name in _OF_ENTRIES),
     PatchedMethod(Owner.SESSION, "table", delta_table(lambda session: session)),
     PatchedMethod(Owner.SESSION, "sql", delta_sql),
 )

@@ -17,6 +17,7 @@ from puredelta.activation.captured_options import CapturedOptions
 from puredelta.activation.data_source import STORAGE_OPTION
 from puredelta.activation.patches import Make, Method, session_behind, table_name
 from puredelta.activation.reading import load, load_stream, prepare_stream, rows_at
+from puredelta.spark.catalog.connect_entries import with_source
 from puredelta.spark.catalog.relation_cache import (
     NamedRelations,
     find_relations,
@@ -30,8 +31,13 @@ from puredelta.spark.session.catalogs import find_identifier
 from puredelta.spark.session.names import FORMAT, is_delta
 from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.storage import session_storage
+from puredelta.statements.execute.cached import run_cache_statement
 from puredelta.statements.execute.dispatch import run_ours, run_query
-from puredelta.statements.names.catalog_query import catalog_query, catalog_rows
+from puredelta.statements.names.catalog_query import (
+    catalog_command,
+    catalog_query,
+    catalog_rows,
+)
 from puredelta.statements.names.names import find_location
 from puredelta.statements.names.parameters import with_computed_names
 from puredelta.statements.names.stored_views import find_stored_view_rows, need_names
@@ -150,9 +156,7 @@ def delta_sql(original: Method) -> Method:
         if result is not None:
             return result
         if is_connect(self):
-            may_name = _MAY_NAME_TABLES.search(text) is not None
-            rows = catalog_query(self, text, args=args, fields=kwargs) if may_name else None
-            return original(self, text, args, **kwargs) if rows is None else rows
+            return _by_client(self, original, text, args, kwargs)
         found = _named(self, _FIELD.sub("field", text) if kwargs else text)
         if need_names(found.views):
             result = run_query(self, text, args=args, fields=kwargs)
@@ -162,6 +166,23 @@ def delta_sql(original: Method) -> Method:
             return original(self, text, args, **kwargs)
 
     return call
+
+
+def _by_client(
+    spark: SparkSession, original: Method, text: str, args: Any, fields: dict[str, Any]
+) -> Any:
+    """Let a Connect server execute a text, with the rows of the Delta tables that it names."""
+    if _MAY_NAME_TABLES.search(text) is not None:
+        done = run_cache_statement(spark, text, args=args, fields=fields)
+        if done is not None:
+            return done
+        rows = catalog_query(spark, text, args=args, fields=fields)
+        if rows is not None:
+            return rows
+        command = catalog_command(spark, text, fields=fields)
+        if command is not None:
+            text, fields = command[0], dict(command[1])
+    return with_source(spark, lambda: original(spark, text, args, **fields))
 
 
 def _named(spark: SparkSession, text: str) -> NamedRelations:

@@ -105,7 +105,7 @@ def delta_insert_into(original: Method) -> Method:
 
     def call(self: Any, tableName: Any, overwrite: bool | None = None) -> Any:
         table = table_name(tableName)
-        if table is not None and not is_connect(session_behind(self)):
+        if table is not None:
             mode = (CapturedOptions.of(self).mode or "").lower()
             replaces = mode == "overwrite" if overwrite is None else overwrite
             if insert_into(rows_of(self), table, overwrite=replaces):

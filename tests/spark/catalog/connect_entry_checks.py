@@ -71,14 +71,18 @@ def refused(action: Callable[[], object]) -> str | None:
 
 
 def stored(classic: SparkSession, name: str) -> Mapping[str, Any]:
-    """What the catalog keeps of an entry, beside its name and the time."""
-    entry: dict[str, Any] = dict(_plain(classic, _raw_entry(classic, "db", name)))
-    entry["schema"] = json.loads(str(_raw_entry(classic, "db", name).schema().json()))
-    plain = {key: value for key, value in entry.items() if key not in _OF_THE_MOMENT}
-    text = json.dumps(plain, sort_keys=True).replace(name, "NAME")
+    """What the catalog keeps of an entry of ``db``, beside its name and the time."""
+    text = json.dumps(kept_entry(classic, "db", name), sort_keys=True).replace(name, "NAME")
     found: Mapping[str, Any] = json.loads(text)
-    found["properties"].pop("transient_lastDdlTime", None)
     return found
+
+
+def kept_entry(classic: SparkSession, database: str, name: str) -> Mapping[str, Any]:
+    """What the catalog keeps of an entry, beside the time."""
+    entry: dict[str, Any] = dict(_plain(classic, _raw_entry(classic, database, name)))
+    entry["schema"] = json.loads(str(_raw_entry(classic, database, name).schema().json()))
+    entry["properties"].pop("transient_lastDdlTime", None)
+    return {key: value for key, value in entry.items() if key not in _OF_THE_MOMENT}
 
 
 def same_entries(spark: SparkSession, classic: SparkSession, root: Path) -> Any:

@@ -1,7 +1,7 @@
 """INSERT: rows by position or by name, each value stored as its column's type.
 
 A DataFrame write takes columns by name and casts nothing. INSERT follows Spark's own rules
-(``spark.sql.storeAssignmentPolicy``) about the values that fit. Classic sessions only.
+(``spark.sql.storeAssignmentPolicy``) about the values that fit.
 """
 
 from __future__ import annotations

@@ -16,11 +16,11 @@ import importlib
 import posixpath
 import re
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakSet
 
 import pyarrow as pa
@@ -45,6 +45,21 @@ def prepare(spark: SparkSession) -> None:
     if spark not in _prepared:
         spark.dataSource.register(entry_source())
         _prepared.add(spark)
+
+
+def with_source(spark: SparkSession, call: Callable[[], Answer]) -> Answer:
+    """Return what a call of Spark answers; if it needs the data source, that is sent, once."""
+    try:
+        return call()
+    except AnalysisException as refused:
+        if refused.getCondition() != _UNKNOWN_SOURCE or spark in _prepared:
+            raise
+    prepare(spark)
+    return call()
+
+
+Answer = TypeVar("Answer")
+_UNKNOWN_SOURCE = "DATA_SOURCE_NOT_FOUND"
 
 
 def entry_source() -> Any:

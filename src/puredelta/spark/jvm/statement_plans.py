@@ -1,7 +1,8 @@
 """Statements on tables as Spark's own parser reads them: what they name and say, as plain values.
 
-Classic sessions only. Nothing is analyzed here; the query inside a statement comes out as the
-plan that Spark has parsed.
+`parse_plan` needs a classic session. Nothing is analyzed here; the query inside a statement comes
+out as the plan that Spark has parsed. A Connect client has a reader of its own for the same values
+(`puredelta.statements.execute.stated_text`).
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
@@ -24,6 +25,9 @@ from puredelta.spark.jvm.gateway import (
     text_option,
 )
 from puredelta.spark.jvm.plans import Plan, parsed_plan
+
+Query: TypeAlias = Plan | str
+"""The query inside a statement: the plan that Spark has parsed, or over Connect its text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +67,7 @@ class StatedTable:
     properties: Mapping[str, str]
     options: Mapping[str, str]
     has_constraints: bool
-    query: Plan | None
+    query: Query | None
     """The query after AS."""
 
 
@@ -72,7 +76,7 @@ class InsertInto:
     """``INSERT INTO | OVERWRITE name [PARTITION (...)] [(columns)] [BY NAME] query``."""
 
     name: tuple[str, ...]
-    query: Plan
+    query: Query
     by_name: bool
     columns: tuple[str, ...] = ()
     partition: Mapping[str, str | None] = field(default_factory=dict)

@@ -18,6 +18,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.protocol.schema.types import StructType
 from puredelta.spark.jvm import analyzer
 from puredelta.spark.jvm.analyzer import folded
@@ -162,6 +163,16 @@ def require_valid_default(
     ``statement`` is what messages call the command.
     """
     if is_connect(spark):
-        _ = spark.sql(f"SELECT CAST(({expression}) AS {data_type.simpleString()})").schema
+        try:
+            _ = spark.sql(f"SELECT CAST(({expression}) AS {data_type.simpleString()})").schema
+        except AnalysisException as error:
+            if _fault(error) is not Fault.UNRESOLVED:
+                raise
+            raise InvalidRequestError(
+                Message.INVALID_DEFAULT_VALUE_UNRESOLVED,
+                statement=statement,
+                column=column,
+                expression=expression,
+            ) from error
     else:
         analyzer.require_valid_default(spark, column, expression, data_type, statement=statement)

@@ -48,25 +48,29 @@ def connect_reads(
     rows: DataFrame, snapshot: Snapshot, *, is_table: Callable[[str], bool]
 ) -> ConnectReads:
     """Return how the rows read a table, beside versions that were asked for."""
-    versions, asks_server = set[int](), False
+    versions, num_travelled, asks_server = set[int](), 0, False
     for message in every_message(plan_of(rows)):
         kind = kind_of(message)
         asks_server = asks_server or kind in _OF_SERVER
         if kind == _SCAN and TABLE_OPTION in message.options:
             options = message.options
-            if options[TIME_TRAVEL_OPTION] != "true" and is_table(options[TABLE_OPTION]):
+            if not is_table(options[TABLE_OPTION]):
+                continue
+            if options[TIME_TRAVEL_OPTION] == "true":
+                num_travelled += 1
+            else:
                 versions.add(int(options[VERSION_OPTION]))
     is_current = versions <= {snapshot.version}
-    if asks_server and not versions and _is_read_by_server(rows, snapshot):
+    if asks_server and not versions and _num_scans(rows, snapshot) > num_travelled:
         return ConnectReads(reads_table=True, is_current=_shows_all_files(rows, snapshot))
     return ConnectReads(reads_table=bool(versions), is_current=is_current)
 
 
-def _is_read_by_server(rows: DataFrame, snapshot: Snapshot) -> bool:
-    """Return whether any scan, those of subqueries included, begins with a file of the table."""
+def _num_scans(rows: DataFrame, snapshot: Snapshot) -> int:
+    """Return how many scans, those of subqueries included, begin with a file of the table."""
     frame: Any = rows
     explained: str = frame._explain_string(mode="formatted")  # noqa: SLF001 - the public one prints
-    return f"[{short_uri(snapshot.root_uri)}/" in explained
+    return explained.count(f"[{short_uri(snapshot.root_uri)}/")
 
 
 def _shows_all_files(rows: DataFrame, snapshot: Snapshot) -> bool:

@@ -24,7 +24,7 @@ from puredelta.protocol.features.generated_columns import Identity
 from puredelta.protocol.table.stored_expressions import in_brackets
 from puredelta.protocol.table.table_config import CHAR_VARCHAR, TableConfig
 from puredelta.spark.jvm.casts import inserted_rows
-from puredelta.spark.session.session import SessionInfo
+from puredelta.spark.session.session import SessionInfo, is_connect
 from puredelta.spark.session.types import (
     as_nullable,
     quoted,
@@ -33,6 +33,7 @@ from puredelta.spark.session.types import (
     without_table_metadata,
 )
 from puredelta.spark.values.casters import caster_of
+from puredelta.spark.values.connect_inserts import stored_on_client
 from puredelta.spark.values.store_assignment import StoreAssigner, Value, cast_mode, is_same_type
 
 _NESTED = (T.StructType, T.ArrayType, T.MapType, T.NullType)
@@ -42,7 +43,7 @@ def stored_as(rows: DataFrame, columns: T.StructType, *, table: str, by_name: bo
     """Return the rows of an INSERT with exactly these columns, by name or by position.
 
     ``table`` is what errors call the table. Text of a ``char(n)`` stays as it is given, as in every
-    other way of writing: Spark would fill it up with blanks. Classic sessions only. Runs no job.
+    other way of writing: Spark would fill it up with blanks. Runs no job.
     """
     plain = without_table_metadata(struct_as_nullable(columns))
     unlimited = T.StructType(
@@ -56,7 +57,8 @@ def stored_as(rows: DataFrame, columns: T.StructType, *, table: str, by_name: bo
             for f in plain.fields
         ]
     )
-    return inserted_rows(rows, unlimited, table=table, by_name=by_name)
+    store = stored_on_client if is_connect(rows.sparkSession) else inserted_rows
+    return store(rows, unlimited, table=table, by_name=by_name)
 
 
 def stored_by_name(rows: DataFrame, columns: T.StructType) -> DataFrame:

@@ -8,7 +8,7 @@ that they name.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
@@ -189,7 +189,7 @@ def find_script(spark: SparkSession, text: str) -> Script | None:
     if not is_script(text):
         return None
     if is_connect(spark):
-        _require_no_path(text)
+        _require_reads_only(spark, text)
         return None
     try:
         script = Script(spark, text)
@@ -201,9 +201,41 @@ def find_script(spark: SparkSession, text: str) -> Script | None:
     return script if names_tables or script.has(partial(_is_ours, spark)) else None
 
 
-def _require_no_path(text: str) -> None:
-    if may_name_path(text):
+def _require_reads_only(spark: SparkSession, text: str) -> None:
+    """Refuse a script that the server cannot run: queries of catalog tables are all it can."""
+    written = (TableName(name) for name in _written_names(text))
+    if may_name_path(text) or any(find_location(spark, name) is not None for name in written):
         raise UnsupportedError(Message.UNSUPPORTED_ON_CONNECT_SCRIPT)
+
+
+_WRITES = (
+    ("INSERT", "INTO"),
+    ("INSERT", "OVERWRITE"),
+    ("EVOLUTION", "INTO"),
+    ("EVOLUTION", "OVERWRITE"),
+    ("DELETE", "FROM"),
+    ("MERGE", "INTO"),
+    ("TRUNCATE",),
+    ("ALTER",),
+    ("UPDATE",),
+)
+
+
+def _written_names(text: str) -> Iterator[tuple[str, ...]]:
+    """Yield the names that are tables to change, if the text has statements that change tables.
+
+    >>> list(_written_names("BEGIN INSERT INTO TABLE a.b SELECT 1; UPDATE c SET d = 1; END"))
+    [('a', 'b'), ('c',)]
+    """
+    cursor = Cursor(text)
+    while not cursor.is_done:
+        if any(cursor.accept(*words) for words in _WRITES):
+            cursor.accept("TABLE")
+            name = cursor.accept_name()
+            if name:
+                yield name
+        else:
+            cursor.skip()
 
 
 def _is_ours(spark: SparkSession, text: str) -> bool:

@@ -15,6 +15,7 @@ from puredelta.spark.session.names import quote_name
 from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.storage import open_log
 from puredelta.statements.execute.views import find_view, require_no_view, require_whole_table
+from puredelta.statements.names.catalog_query import with_tables
 from puredelta.statements.names.names import find_location, require_target, resolve_name
 from puredelta.statements.names.query_tables import Subqueries, with_views
 from puredelta.statements.names.views import TemporaryViews
@@ -97,7 +98,8 @@ def source_rows(
     match source:
         case SourceQuery():
             query = with_views(spark, source.query, views)
-            rows = views.query(spark, _select(ctes, f"({query})") if ctes else query)
+            query = _select(ctes, f"({query})") if ctes else query
+            rows = views.query(spark, with_tables(spark, query, views))
             return rows if source.alias is None else rows.alias(source.alias)
         case SourceTable():
             return _table_rows(spark, source, ctes, views)
@@ -113,7 +115,10 @@ def _table_rows(
         rows = read_table(spark, find_location(spark, name) or "")
         return qualified(rows, name.qualifier) if source.alias is None else rows.alias(source.alias)
     quoted = quote_name(name.parts)
-    rows = views.query(spark, _select(ctes, quoted)) if ctes else views.table(spark, name.parts)
+    if ctes:
+        rows = views.query(spark, with_tables(spark, _select(ctes, quoted), views))
+    else:
+        rows = views.table(spark, name.parts)
     if source.alias is not None:
         return rows.alias(source.alias)
     # A Connect client does not know the server's names of the columns.

@@ -1,12 +1,10 @@
-"""Execution of CREATE, REPLACE, CLONE, LIKE and INSERT."""
+"""Execution of CREATE, REPLACE, CLONE and LIKE, and dispatch of INSERT."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from typing_extensions import assert_never
 
@@ -27,9 +25,7 @@ from puredelta.commands.create.create_table import CreateMode, create_table
 from puredelta.commands.create.definition import TableDefinition
 from puredelta.commands.create.registered import define_registered
 from puredelta.commands.defined_columns import column, stored_columns
-from puredelta.commands.dependent_rules import require_harmless
 from puredelta.commands.read_table import snapshot_of
-from puredelta.commands.write.insert import InsertRequest, plan_insert, value_columns
 from puredelta.errors import (
     InvalidRequestError,
     Message,
@@ -37,25 +33,24 @@ from puredelta.errors import (
     UnsupportedError,
 )
 from puredelta.log.replay.snapshot import Snapshot
-from puredelta.protocol.features.feature_usage import CURRENT_DEFAULT
 from puredelta.protocol.schema.sql_lexer import is_identifier, tokenize, unquoted
 from puredelta.protocol.schema.types import StructField, StructType
 from puredelta.spark.catalog.catalog_entries import entry_name
-from puredelta.spark.catalog.relation_cache import query_rows
 from puredelta.spark.catalog.unity_entries import creation_name, is_name_taken
 from puredelta.spark.jvm.statement_plans import (
     InsertInto,
     SeveralInserts,
     StatedColumn,
     StatedTable,
-    parse_plan,
 )
 from puredelta.spark.resolve.sql_text import require_parsable
 from puredelta.spark.session.catalogs import find_identifier
 from puredelta.spark.session.names import FORMAT, is_delta, quote_name
-from puredelta.spark.session.session import is_connect, no_rows, settings_of
+from puredelta.spark.session.session import no_rows
 from puredelta.spark.session.storage import open_log
 from puredelta.spark.session.types import struct_as_nullable, without_table_metadata
+from puredelta.statements.execute.inserts import insert
+from puredelta.statements.execute.stated import StatementText
 from puredelta.statements.names.names import (
     find_catalog_name,
     find_location,
@@ -64,9 +59,7 @@ from puredelta.statements.names.names import (
     require_table,
     resolve_name,
 )
-from puredelta.statements.names.query_tables import with_views
 from puredelta.statements.names.views import TemporaryViews
-from puredelta.statements.parse.expression_text import has_default, with_defaults
 from puredelta.statements.parse.statement import CloneStatement, LikeStatement, SparkParsedStatement
 from puredelta.statements.parse.table_name import (
     ComputedName,
@@ -78,7 +71,7 @@ from puredelta.statements.parse.table_name import (
 _PROPERTY_PREFIX = "delta."
 
 
-def create(spark: SparkSession, statement: StatedTable) -> bool:
+def create(spark: SparkSession, statement: StatedTable, *, text: StatementText) -> bool:
     """Execute the statement; False if it makes a table of another format."""
     in_catalog = find_identifier(spark, statement.name) is not None
     if not (is_delta(spark, statement.provider) or (in_catalog and statement.provider is None)):
@@ -97,13 +90,13 @@ def create(spark: SparkSession, statement: StatedTable) -> bool:
     if name is not None:
         if statement.if_not_exists and is_name_taken(spark, name):
             return True
-        rows = _created_rows(spark, statement)
+        rows = _created_rows(text, statement)
         location = statement.location
         table = NewTable(name=name, location=location, definition=definition, rows=rows)
         define_registered(spark, table, mode=mode)
     elif path is not None:
         require_one_location(spark, path, statement.location)
-        log, rows = open_log(spark, path), _created_rows(spark, statement)
+        log, rows = open_log(spark, path), _created_rows(text, statement)
         if rows is None:
             create_table(spark, log, definition, mode=mode)
         else:
@@ -111,8 +104,8 @@ def create(spark: SparkSession, statement: StatedTable) -> bool:
     return True
 
 
-def _created_rows(spark: SparkSession, statement: StatedTable) -> DataFrame | None:
-    return None if statement.query is None else query_rows(spark, statement.query)
+def _created_rows(text: StatementText, statement: StatedTable) -> DataFrame | None:
+    return None if statement.query is None else text.rows(statement.query)
 
 
 def _definition(statement: StatedTable) -> TableDefinition:
@@ -172,91 +165,8 @@ def require_one_location(spark: SparkSession, path: str, location: str | None) -
         )
 
 
-def insert(spark: SparkSession, statements: Sequence[InsertInto], *, text: str) -> bool:
-    """Execute one statement, or several over the same rows, each with a separate commit.
-
-    All of them are checked before the first one is executed. ``text`` is the parsed text; Spark
-    parses it again after ``DEFAULT`` was replaced by values. False if no table is a Delta table.
-
-    Raises:
-        UnsupportedError: a clause that is not implemented, or some tables are no Delta tables.
-        InvalidRequestError, pyspark.errors.AnalysisException: an error of `plan_insert`.
-    """
-    found = {s.name: find_location(spark, TableName(s.name)) for s in statements}
-    locations = {name: location for name, location in found.items() if location is not None}
-    if not locations:
-        return False
-    others = [str(TableName(name)) for name in found if name not in locations]
-    if others:
-        raise UnsupportedError(
-            Message.OPERATION_NOT_ALLOWED_SEVERAL_INSERTS,
-            names=", ".join(others),
-            tables=tuple(others),
-        )
-    for statement in statements:
-        _require_possible_insert(statement)
-    has_values = len(statements) == 1 and has_default(text)
-    planned = []
-    for statement in statements:
-        log, request = open_log(spark, locations[statement.name]), _request(statement)
-        query = statement.query
-        if has_values:
-            config = log.snapshot().config
-            require_harmless(config, settings_of(spark))
-            query = _query_with_defaults(spark, text, value_columns(config, request))
-        planned.append(plan_insert(_inserted_rows(spark, query), log, request))
-    for one in planned:
-        one.run()
-    return True
-
-
-def _query_with_defaults(spark: SparkSession, text: str, columns: Sequence[StructField]) -> Any:
-    """Return the plan of the rows with each ``DEFAULT`` replaced by its value."""
-    values = [str(column.metadata.get(CURRENT_DEFAULT, "NULL")) for column in columns]
-    planned = parse_plan(spark, with_defaults(text, values))
-    assert isinstance(planned, InsertInto)  # noqa: S101 - values do not make it another statement
-    return planned.query
-
-
-def _request(statement: InsertInto) -> InsertRequest:
-    return InsertRequest(
-        name=quote_name(statement.name),
-        columns=statement.columns,
-        partition=statement.partition,
-        open_partition=statement.open_partition,
-        by_name=statement.by_name,
-        overwrite=statement.overwrite,
-        replace_where=statement.replace_where,
-        evolves=statement.evolves,
-    )
-
-
-def _inserted_rows(spark: SparkSession, query: Any) -> DataFrame:
-    """Return the rows of the query, where ``DEFAULT`` may not be part of an expression."""
-    try:
-        return query_rows(spark, query)
-    except AnalysisException as error:
-        unknown = (error.getMessageParameters() or {}).get("objectName", "")
-        if unknown.strip("`").upper() != "DEFAULT":
-            raise
-        raise InvalidRequestError(Message.DEFAULT_PLACEMENT_INVALID) from error
-
-
-def _require_possible_insert(statement: InsertInto) -> None:
-    if statement.if_not_exists:
-        raise UnsupportedError(Message.INSERT_PARTITION_SPEC_IF_NOT_EXISTS)
-    if statement.beyond is not None:
-        raise UnsupportedError(
-            Message.TABLE_OPERATION_NOT_SUPPORTED_INSERT, beyond=statement.beyond
-        )
-
-
 def concerns_delta(spark: SparkSession, statement: SparkParsedStatement, text: str) -> bool:
-    """Tell from the parsed text whether a statement may make a Delta table, or insert into one.
-
-    Raises:
-        UnsupportedError: the session is a Spark Connect one.
-    """
+    """Tell from the parsed text whether a statement may make a Delta table, or insert into one."""
     name = statement.targets[0].name
     if statement.defines:
         tokens = tokenize(text)
@@ -265,28 +175,17 @@ def concerns_delta(spark: SparkSession, statement: SparkParsedStatement, text: s
             for using, name in pairwise(tokens)
             if using.means("USING") and is_identifier(name)
         ]
-        found = (
-            FORMAT in formats
-            if formats
-            else is_delta(spark) or _in_catalog(spark, statement.targets[0].name)
-        )
-    elif isinstance(name, ComputedName):
-        found = not is_connect(spark)  # the name is computed later
-    else:
-        found = find_location(spark, name) is not None
-    if found and is_connect(spark):
-        raise _not_on_connect()
-    return found
+        if formats:
+            return FORMAT in formats
+        return is_delta(spark) or _in_catalog(spark, statement.targets[0].name)
+    if isinstance(name, ComputedName):
+        return True  # the name is computed later
+    return find_location(spark, name) is not None
 
 
 def _in_catalog(spark: SparkSession, name: TableReference) -> bool:
     """Return whether a table belongs to a catalog that makes Delta tables by default."""
     return isinstance(name, TableName) and find_identifier(spark, name.parts) is not None
-
-
-def _not_on_connect() -> UnsupportedError:
-    """Return the error for a statement of which Spark's parser has to say what it means."""
-    return UnsupportedError(Message.UNSUPPORTED_ON_CONNECT_TABLE_TEXT)
 
 
 def _of_another_catalog(name: TableName) -> UnsupportedError:
@@ -300,13 +199,11 @@ def create_or_insert(
 
     A query inside may name tables by path.
     """
-    if is_connect(spark):
-        return None
-    named = _with_views(spark, statement, text, views)
-    planned = parse_plan(spark, named)
+    named = StatementText.of(spark, statement, text, views)
+    planned = named.read()
     match planned:
         case StatedTable():
-            done = create(spark, planned)
+            done = create(spark, planned, text=named)
         case InsertInto():
             done = insert(spark, (planned,), text=named)
         case SeveralInserts(inserts):
@@ -316,22 +213,6 @@ def create_or_insert(
         case _:
             assert_never(planned)
     return no_rows(spark) if done else None
-
-
-def _with_views(
-    spark: SparkSession, statement: SparkParsedStatement, text: str, views: TemporaryViews
-) -> str:
-    """Return the text with a view for every Delta table at a path, except the targets.
-
-    A computed target is replaced by its name.
-    """
-    targets = []
-    for target in statement.targets:
-        name = text[target.start : target.end]
-        if isinstance(target.name, ComputedName):
-            name = quote_name(resolve_name(spark, target.name).parts)
-        targets.append((target.start, target.end, name))
-    return with_views(spark, text, views, targets=targets)
 
 
 _CONVERTED = frozenset({"parquet", "iceberg"})

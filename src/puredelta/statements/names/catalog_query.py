@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
@@ -30,8 +30,9 @@ from puredelta.spark.connect.plan_hook import is_query
 from puredelta.spark.jvm.catalog import CatalogTable, ViewEntry
 from puredelta.spark.scan.row_tracking_scan import readable_rows
 from puredelta.spark.session.names import quote_name
+from puredelta.spark.session.session import is_connect
 from puredelta.statements.names.parameters import with_values
-from puredelta.statements.names.views import References
+from puredelta.statements.names.views import References, RowNames, TemplateFields
 from puredelta.statements.parse.cursor import Cursor
 from puredelta.statements.parse.relation_text import (
     find_alias_place,
@@ -64,9 +65,134 @@ def catalog_query(
     return names.query(spark, named, args) if names.rows else None
 
 
+def catalog_command(
+    spark: SparkSession, text: str, *, fields: Mapping[str, Any]
+) -> tuple[str, Mapping[str, Any]] | None:
+    """Return a command with a query that names Delta tables of the catalog: EXPLAIN, CACHE TABLE
+    AS, and tables of other formats that are made of a query or filled by one.
+
+    The answer is a template and its fields, as ``spark.sql`` takes them; None for every other text.
+    Connect sessions only.
+    """
+    start = _query_start(text)
+    if start is None:
+        return None
+    frames, is_script = TemplateFields(), Cursor(text).sees("BEGIN")
+    try:
+        filled = with_values(spark, text, args=None, fields=fields, names=frames)
+    except InvalidRequestError:
+        return None  # a field that Spark fills otherwise
+    num_given = len(frames.rows)
+    start = _query_start(filled) or 0
+    query = filled[start:]
+    named = replaced(query, _Names(spark, frames, is_script=is_script).parts(query))
+    if len(frames.rows) == num_given:
+        return None
+    return frames.template(filled[:start] + named), frames.rows
+
+
+def _query_start(text: str) -> int | None:
+    """Return where the query inside a command begins; None for a text without one.
+
+    >>> _query_start("EXPLAIN FORMATTED SELECT 1"), _query_start("CREATE TABLE t AS TABLE u")
+    (18, 18)
+    """
+    cursor = Cursor(text)
+    if cursor.accept("EXPLAIN"):
+        while cursor.word in _EXPLAIN:
+            cursor.skip()
+        inner = text[cursor.start :]
+        if is_query(inner):
+            return cursor.start
+        start = _query_start(inner)
+        return None if start is None else cursor.start + start
+    if cursor.sees("BEGIN") or (cursor.sees("WITH") and not is_query(text)):
+        return 0  # a script, or common table expressions before an INSERT
+    if cursor.sees("CREATE", "TABLE") or cursor.sees("CACHE"):
+        cursor.skip_to("AS", "SELECT", "WITH")
+        cursor.accept("AS")
+    elif cursor.sees("INSERT"):
+        cursor.skip_to("INTO", "OVERWRITE")
+        cursor.skip()
+        cursor.accept("TABLE")
+        cursor.accept_name()
+        _skip_to_query(cursor)
+    elif any(cursor.accept(*words) for words in _ASSIGNMENTS):
+        cursor.skip_to("=", "DEFAULT")
+        cursor.skip()
+    elif not (cursor.sees("FROM") and not is_query(text)):
+        return None
+    return None if cursor.is_done else cursor.start
+
+
+def _skip_to_query(cursor: Cursor) -> None:
+    while not (cursor.is_done or any(cursor.sees(word) for word in _BEGIN_QUERIES)):
+        if not cursor.sees("("):
+            cursor.skip()
+        elif any(cursor.sees("(", word) for word in _BEGIN_QUERIES):
+            return
+        else:
+            cursor.group()
+
+
+_BEGIN_QUERIES = ("SELECT", "WITH", "VALUES", "FROM", "TABLE", "MAP", "REDUCE")
+_EXPLAIN = keywords("EXTENDED FORMATTED COST CODEGEN LOGICAL")
+_ASSIGNMENTS = (("SET", "VAR"), ("SET", "VARIABLE"), ("DECLARE",))
+
+
+def with_tables(spark: SparkSession, query: str, names: RowNames) -> str:
+    """Return a query with new names for the Delta tables of the catalog, over Connect.
+
+    In a classic session Spark finds these tables itself.
+    """
+    if not is_connect(spark):
+        return query
+    return replaced(query, _Names(spark, names).parts(query))
+
+
+def named_query(spark: SparkSession, text: str, rows: Mapping[str, DataFrame]) -> DataFrame:
+    """Return the rows of a query that may name Delta tables of the catalog, and ``rows``."""
+    names = References(rows)
+    return names.query(spark, replaced(text, _Names(spark, names).parts(text)))
+
+
 def catalog_rows(spark: SparkSession, parts: Sequence[str]) -> DataFrame | None:
     """Return the rows of a Delta table of the catalog, or of a view over one; None for others."""
     return _Names(spark, References()).rows(parts)
+
+
+_Column: TypeAlias = tuple[int, int, tuple[str, ...]]
+"""Start and end of a name that is no relation's, and its parts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Relation:
+    """A name of a text that gets another one."""
+
+    start: int
+    end: int
+    name: tuple[str, ...]
+    other: str
+    alias_at: int | None
+    """Where the alias belongs that keeps the name; None if there is another alias."""
+
+
+def _aliases(relations: Sequence[_Relation], columns: Sequence[_Column]) -> list[str]:
+    """Return the alias of each relation: the last part of its name.
+
+    Tables of the same name in several databases get different aliases, if the text names their
+    columns with the database alone.
+    """
+    names: dict[str, set[tuple[str, ...]]] = {}
+    for relation in relations:
+        whole = tuple(part.lower() for part in relation.name)
+        names.setdefault(whole[-1], set()).add(whole)
+    short = {name[0].lower() for _, _, name in columns if len(name) > 1}
+    shared = {last for last, whole in names.items() if len(whole) > 1 and last not in short}
+    return [
+        "_".join(relation.name) if relation.name[-1].lower() in shared else relation.name[-1]
+        for relation in relations
+    ]
 
 
 @dataclass(slots=True)
@@ -74,21 +200,43 @@ class _Names:
     """Replacement of the names in one text."""
 
     spark: SparkSession
-    names: References
+    names: RowNames
     namespace: Sequence[str] = ()
     """Of names of one part, if it is not the session's."""
     depth: int = 0
+    is_script: bool = False
+    """Whether a text has several statements, whose words are no names."""
     known: dict[tuple[str, ...], DataFrame | None] = field(default_factory=dict)
 
     def parts(self, text: str) -> Iterator[tuple[int, int, str]]:
         """Yield the parts of a text to replace: start, end and new text."""
-        tokens = tokenize(text)
-        places = read_relations(tokens).starts - _columns_of_joins(tokens)
-        inner = table_expression_names(tokens)
-        cursor = Cursor(text)
+        relations, columns = self._read(text)
         qualifiers: dict[tuple[str, ...], str] = {}
         found: list[tuple[int, int, str]] = []
-        columns: list[tuple[int, int, tuple[str, ...]]] = []
+        for relation, alias in zip(relations, _aliases(relations, columns), strict=True):
+            found.append((relation.start, relation.end, relation.other))
+            for known in self._spellings(relation.name):
+                qualifiers[known] = alias
+            if relation.alias_at is not None:
+                found.append((relation.alias_at, relation.alias_at, f" AS {quote_name((alias,))}"))
+        for start, end, name in columns:
+            for length in range(1, min(_PARTS_MAX, len(name) - 1) + 1):
+                last = qualifiers.get(tuple(part.lower() for part in name[:length]))
+                if last is not None and name[:length] != (last,):
+                    found.append((start, end, quote_name((last, *name[length:]))))
+                    break
+        yield from sorted(found)
+
+    def _read(self, text: str) -> tuple[list[_Relation], list[_Column]]:
+        """Return the Delta tables and views over them that a text names, and its other names."""
+        tokens = tokenize(text)
+        places = read_relations(tokens).starts - _columns_of_joins(tokens)
+        if self.is_script:
+            places = frozenset(at for at in places if _follows_keyword(tokens, at))
+        inner = table_expression_names(tokens)
+        cursor = Cursor(text)
+        relations: list[_Relation] = []
+        columns: list[_Column] = []
         while not cursor.is_done:
             position, start = cursor.position, cursor.start
             name = self._name(cursor)
@@ -100,20 +248,19 @@ class _Names:
                 columns.append((start, cursor.end, name))
             elif not (len(name) == 1 and position in inner) and self._is_table(cursor, name):
                 other = self._other(name)
-                if other is not None:
-                    qualifiers[tuple(part.lower() for part in name)] = name[-1]
-                    found.append((start, cursor.end, other))
-                    if position and tokens[position - 1].means("TABLE"):
-                        continue  # takes no alias
-                    if (place := find_alias_place(cursor)) is not None:
-                        found.append((place, place, f" AS {quote_name(name[-1:])}"))
-        for start, end, name in columns:
-            for length in (2, 3):
-                last = qualifiers.get(tuple(part.lower() for part in name[:length]))
-                if last is not None and len(name) > length:
-                    found.append((start, end, quote_name((last, *name[length:]))))
-                    break
-        yield from sorted(found)
+                if other is None:
+                    continue
+                takes_alias = not (position and tokens[position - 1].means("TABLE"))
+                relations.append(
+                    _Relation(
+                        start=start,
+                        end=cursor.end,
+                        name=name,
+                        other=other,
+                        alias_at=find_alias_place(cursor) if takes_alias else None,
+                    )
+                )
+        return relations, columns
 
     def rows(self, parts: Sequence[str]) -> DataFrame | None:
         """Return the rows that a name means, the same ones each time."""
@@ -135,16 +282,28 @@ class _Names:
                 return None
 
     def _view_rows(self, view: ViewEntry, name: tuple[str, ...]) -> DataFrame | None:
-        inner = _Names(self.spark, References(), view.namespace, self.depth + 1)
+        names = References()
+        inner = _Names(self.spark, names, view.namespace, self.depth + 1)
         text = replaced(view.text, inner.parts(view.text))
-        if not inner.names.rows:
+        if not names.rows:
             return None
-        rows = inner.names.query(self.spark, text)
+        rows = names.query(self.spark, text)
         try:
             columns = named_rows(self.spark, quote_name(name)).columns
         except AnalysisException:
             return rows  # the server knows no table of the view
         return rows if columns == rows.columns else rows.toDF(*columns)
+
+    def _spellings(self, name: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+        """Yield the names, in lower case, that may stand before the columns of a relation."""
+        yield tuple(part.lower() for part in name)
+        whole = (*self.namespace, *name) if len(name) == 1 else name
+        match known_relation(self.spark, whole):
+            case CatalogTable() as table:
+                yield (table.database.lower(), table.name.lower())
+                yield (table.catalog.lower(), table.database.lower(), table.name.lower())
+            case _:
+                return
 
     def _name(self, cursor: Cursor) -> tuple[str, ...] | None:
         """Return the whole name that comes next; None within a longer one, or before a bracket."""
@@ -170,6 +329,14 @@ class _Names:
         if rows is not None:
             return self.names.add(rows)
         return None if whole == name else quote_name(whole)
+
+
+def _follows_keyword(tokens: Sequence[Token], at: int) -> bool:
+    """Tell whether a token is after FROM, JOIN, TABLE or a comma, brackets between them aside."""
+    at -= 1
+    while at >= 0 and tokens[at].means("("):
+        at -= 1
+    return at >= 0 and any(map(tokens[at].means, ("FROM", "JOIN", "TABLE", ",")))
 
 
 def _columns_of_joins(tokens: Sequence[Token]) -> frozenset[int]:

@@ -43,7 +43,7 @@ from puredelta.commands.dml.spec import (
     UpdateSpec,
 )
 from puredelta.commands.read_table import TimestampArgument, read_named
-from puredelta.errors import InvalidRequestError, Message, UnsupportedError
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.schema.sql_lexer import (
     TokenKind,
@@ -56,8 +56,9 @@ from puredelta.protocol.schema.sql_lexer import (
 from puredelta.spark.session.catalogs import find_identifier
 from puredelta.spark.session.delta_conf import REFUSED_BY_PATHS_WITH_VERSIONS
 from puredelta.spark.session.names import FORMAT, quote_name
-from puredelta.spark.session.session import is_connect, settings_of
+from puredelta.spark.session.session import settings_of
 from puredelta.spark.session.storage import open_log
+from puredelta.statements.names.catalog_query import with_tables
 from puredelta.statements.names.names import (
     find_location,
     find_log,
@@ -143,10 +144,6 @@ def _log(spark: SparkSession, function: str, argument: str, namespace: Sequence[
     named = parse_table_name(str(name))
     if named.path is not None:
         return require_table(spark, named.path, f"`{named.path}`")
-    if is_connect(spark):
-        raise UnsupportedError(
-            Message.UNSUPPORTED_ON_CONNECT_TABLE_CHANGES, function=function.lower(), named=named
-        )
     return find_log(spark, named.seen_from(namespace))
 
 
@@ -496,6 +493,10 @@ class Subqueries:
     def _ctes(self) -> str:
         return with_views(self._spark, self._written_ctes, self._views)
 
+    def _alone(self, query: str) -> str:
+        whole = joined(self._ctes, with_views(self._spark, query, self._views))
+        return with_tables(self._spark, whole, self._views)
+
     def alone(self, expression: Expression) -> Expression:
         """Return an expression with its outermost subqueries rewritten; other text stays."""
         if not isinstance(expression, str):
@@ -507,8 +508,8 @@ class Subqueries:
         while not cursor.is_done:
             start = cursor.start
             if any(cursor.sees("(", word) for word in _QUERY_WORDS):
-                query = with_views(self._spark, cursor.group(), self._views)
-                yield start, cursor.end, f"({joined(self._ctes, query)})"
+                query = self._alone(cursor.group())
+                yield start, cursor.end, f"({query})"
             else:
                 cursor.skip()
 

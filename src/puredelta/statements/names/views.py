@@ -7,7 +7,7 @@ work over Connect, where text is resolved when it runs.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -80,11 +80,14 @@ class TemporaryViews:
         Over Connect their rows are sent along: a view belongs to the server, and a client could not
         set the time at which its clock is read.
         """
-        used = {name: rows for name, rows in self._views if name in text}
-        if not used or not is_connect(spark):
+        fields = self.fields(text)
+        if not fields or not is_connect(spark):
             return spark.sql(text)
-        fields: dict[str, Any] = used
-        return spark.sql(_with_fields(text, used), **fields)
+        return spark.sql(_with_fields(text, fields), **fields)
+
+    def fields(self, text: str) -> dict[str, Any]:
+        """Return the rows of these views that a text names, by name."""
+        return {name: rows for name, rows in self._views if name in text}
 
 
 class References:
@@ -93,8 +96,8 @@ class References:
     A name is used by no other statement: for the time of its analysis the server makes a view.
     """
 
-    def __init__(self) -> None:
-        self.rows: dict[str, DataFrame] = {}
+    def __init__(self, rows: Mapping[str, DataFrame] | None = None) -> None:
+        self.rows: dict[str, DataFrame] = dict(rows or {})
         """By name."""
 
     def add(self, rows: DataFrame, again: Again | None = None) -> str:  # noqa: ARG002

@@ -5,28 +5,46 @@ Types and expressions are only delimited here: Spark parses them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from puredelta.errors import ErrorCode
+from puredelta.protocol.features.generated_columns import IdentitySpec
 from puredelta.protocol.schema.schema_edit import After, ColumnPosition, End, FieldPath
 from puredelta.protocol.schema.sql_lexer import Token, TokenKind
 from puredelta.statements.parse.cursor import Cursor, SqlSyntaxError, TextPosition
 from puredelta.statements.parse.expression_text import read_expression
 from puredelta.statements.parse.literals import accept_text, read_text
 
-_AFTER_TYPE = (("NOT", "NULL"), ("COMMENT",), ("DEFAULT",), ("FIRST",), ("AFTER",), ("GENERATED",))
+_AFTER_TYPE = (
+    ("NOT", "NULL"),
+    ("COMMENT",),
+    ("DEFAULT",),
+    ("FIRST",),
+    ("AFTER",),
+    ("GENERATED",),
+    ("CONSTRAINT",),
+    ("CHECK", "("),
+    ("PRIMARY", "KEY"),
+    ("UNIQUE",),
+    ("REFERENCES",),
+)
 _OPENING = frozenset("(<[")
 _CLOSING = frozenset(")>]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnDefinition:
-    """``name type [NOT NULL] [DEFAULT value] [COMMENT text] [FIRST | AFTER other]``."""
+    """A column's name and type, and the clauses after them, as far as each is there.
+
+    ``[NOT NULL] [DEFAULT value] [GENERATED ...] [COMMENT text] [FIRST | AFTER other]``.
+    """
 
     path: FieldPath
     data_type: str
     nullable: bool = True
     default: str | None = None
+    generated_as: str | IdentitySpec | None = None
+    """The text after GENERATED ALWAYS AS, or what AS IDENTITY says."""
     comment: str | None = None
     position: ColumnPosition | None = None
 
@@ -36,11 +54,15 @@ def read_columns(cursor: Cursor) -> tuple[ColumnDefinition, ...]:
     return tuple(cursor.items_in_brackets(read_column, optional=True))
 
 
-def read_column(cursor: Cursor) -> ColumnDefinition:
-    """Read one column; the clauses after its type may come in any order."""
+def read_column(cursor: Cursor, *, may_be_generated: bool = False) -> ColumnDefinition:
+    """Read one column; the clauses after its type may come in any order.
+
+    GENERATED is a clause of CREATE TABLE alone.
+    """
     path = cursor.name()
     data_type = read_type(cursor)
     nullable, default, comment, position = True, None, None, None
+    generated: str | IdentitySpec | None = None
     while True:
         if nullable and cursor.accept("NOT", "NULL"):
             nullable = False
@@ -48,6 +70,8 @@ def read_column(cursor: Cursor) -> ColumnDefinition:
             default = read_expression(cursor, _is_after_type)
         elif comment is None and cursor.accept("COMMENT"):
             comment = read_text(cursor)
+        elif may_be_generated and generated is None and cursor.accept("GENERATED"):
+            generated = _read_generated(cursor)
         elif position is None and (cursor.sees("FIRST") or cursor.sees("AFTER")):
             position = read_position(cursor)
         else:
@@ -57,9 +81,35 @@ def read_column(cursor: Cursor) -> ColumnDefinition:
         data_type=data_type,
         nullable=nullable,
         default=default,
+        generated_as=generated,
         comment=comment,
         position=position,
     )
+
+
+def _read_generated(cursor: Cursor) -> str | IdentitySpec:
+    """Read the rest of ``GENERATED ALWAYS AS (expression)``, or of an identity column."""
+    takes_values = cursor.accept("BY", "DEFAULT")
+    if not takes_values:
+        cursor.expect("ALWAYS")
+    cursor.expect("AS")
+    if not cursor.accept("IDENTITY"):
+        return cursor.group()
+    spec = IdentitySpec(allows_explicit_insert=takes_values)
+    if not cursor.accept("("):
+        return spec
+    while not cursor.accept(")"):
+        if cursor.accept("START", "WITH"):
+            spec = replace(spec, start=_whole_number(cursor))
+        else:
+            cursor.expect("INCREMENT", "BY")
+            spec = replace(spec, step=_whole_number(cursor))
+    return spec
+
+
+def _whole_number(cursor: Cursor) -> int:
+    sign = -1 if cursor.accept("-") else 1
+    return sign * int(cursor.number(whole=True))
 
 
 def read_type(cursor: Cursor) -> str:
@@ -106,6 +156,28 @@ def read_properties(cursor: Cursor) -> dict[str, str]:
 
     cursor.items_in_brackets(add, optional=False)
     return properties
+
+
+def read_options(cursor: Cursor) -> dict[str, str]:
+    """Read keys with the values that are literals; other values are left out, as Spark has it."""
+    options: dict[str, str] = {}
+
+    def add(cursor: Cursor) -> None:
+        key = _key(cursor)
+        if not (cursor.accept("=") or cursor.accept("==")) and (
+            cursor.sees(",") or cursor.sees(")")
+        ):
+            return
+        value = Cursor(read_expression(cursor, lambda at: at.sees(",")))
+        try:
+            found = _value(value)
+        except SqlSyntaxError:
+            return
+        if value.is_done:
+            options[key] = found
+
+    cursor.items_in_brackets(add, optional=False)
+    return options
 
 
 def read_property_keys(cursor: Cursor) -> tuple[str, ...]:

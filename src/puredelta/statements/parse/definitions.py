@@ -306,7 +306,7 @@ def _like(cursor: Cursor, target: TableReference, *, if_not_exists: bool) -> Lik
     )
 
 
-_INSERTS = (
+INSERTS = (
     ("INSERT", "INTO"),
     ("INSERT", "OVERWRITE"),
     ("INSERT", "WITH", "SCHEMA", "EVOLUTION", "INTO"),
@@ -326,7 +326,7 @@ def read_insert(cursor: Cursor) -> SparkParsedStatement | None:
 
 def _targets(cursor: Cursor, *, has_several: bool) -> Iterator[TableInText]:
     while not cursor.is_done:
-        if any(cursor.accept(*words) for words in _INSERTS):
+        if any(cursor.accept(*words) for words in INSERTS):
             cursor.accept("TABLE")
             yield read_target(cursor)
         elif has_several:
