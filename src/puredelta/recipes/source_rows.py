@@ -28,7 +28,8 @@ from puredelta.spark.session.names import quote
 from puredelta.spark.session.session import NotApplicable
 from puredelta.spark.values.row_errors import row_error, row_error_text
 from puredelta.store.registry import open_file
-from puredelta.worker.lookup.conditions import Call, Pairs, TargetColumns
+from puredelta.worker.calls import Call
+from puredelta.worker.lookup.conditions import Pairs, TargetColumns
 from puredelta.worker.lookup.key_index import Numbers
 from puredelta.worker.lookup.lookup_read import cast_to
 from puredelta.worker.read_rows import OnlySparkError, require_one_calendar

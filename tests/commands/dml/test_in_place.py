@@ -202,3 +202,86 @@ def test_a_refusal_leaves_the_work_to_a_rewrite(
     wanted[3]["c1"] = -1
     assert rows_of(spark, path) == wanted
     assert TableLog.open(str(path)).snapshot().version == 1
+
+
+def made_by_workers(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Return a list that gets what becomes of files whose new values workers compute."""
+    done: list[Any] = []
+    plain = ArrowRewriter.compute
+
+    def counted(*arguments: Any) -> Any:
+        done.append(plain(*arguments))
+        return done[-1]
+
+    monkeypatch.setattr(ArrowRewriter, "compute", counted)
+    return done
+
+
+def test_workers_compute_the_values_of_an_update(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "t"
+    laid(path)
+    done, streamed = made_by_workers(monkeypatch), []
+    monkeypatch.setattr(ArrowRewriter, "update", lambda *_: streamed.append(1))
+    table = DeltaTable.forPath(spark, str(path))
+    table.update(
+        "id % 10 = 3",
+        {"c1": "c3 * 2 + id", "c2": "concat(upper(c4), '!')", "x": "nullif(x, 1.5D)"},
+    )
+    wanted = [row(n) for n in range(120)]
+    for one in wanted:
+        if one["id"] % 10 == 3:
+            x = None if one["x"] == 1.5 else one["x"]
+            one |= {"c1": one["c3"] * 2 + one["id"], "c2": one["c4"].upper() + "!", "x": x}
+    assert rows_of(spark, path) == wanted
+    assert [(one.num_updated, one.num_rows, one.refused) for one in done] == [(12, 108, {})]
+    assert not streamed
+
+
+def test_workers_compute_the_values_of_clauses_of_a_merge(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "t"
+    laid(path)
+    done = made_by_workers(monkeypatch)
+    source = spark.createDataFrame([(n,) for n in range(0, 120, 7)], "id long")
+    merge = DeltaTable.forPath(spark, str(path)).alias("t").merge(source.alias("s"), "t.id = s.id")
+    merge.whenMatchedUpdate("t.id < 60", set={"c1": "t.c1 + 1"}).whenNotMatchedBySourceUpdate(
+        "t.id % 2 = 0", set={"c3": "-1", "c2": "NULL"}
+    ).execute()
+    wanted = [row(n) for n in range(120)]
+    for one in wanted:
+        if one["id"] % 7 == 0:
+            one["c1"] += int(one["id"] < 60)
+        elif one["id"] % 2 == 0:
+            one |= {"c3": -1, "c2": None}
+    assert rows_of(spark, path) == wanted
+    assert [one.refused for one in done] == [{}]
+
+
+def test_an_error_of_a_row_is_that_of_spark(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "t"
+    laid(path)
+    done = made_by_workers(monkeypatch)
+    table = DeltaTable.forPath(spark, str(path))
+    with pytest.raises(Exception, match="ARITHMETIC_OVERFLOW"):
+        table.update("id = 3", {"c1": "c1 + 9223372036854775807"})
+    assert list(done[0].refused) == [0]
+    assert TableLog.open(str(path)).snapshot().version == 0
+    assert len(list(path.glob("*.parquet"))) == 3
+
+
+def test_a_report_says_who_computes_the_values(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    laid(path)
+    table = DeltaTable.forPath(spark, str(path))
+    found = {}
+    for value in ("c3 + 1", "ascii(c2)"):
+        report = table.prepareUpdate("id = 3", {"c1": value}).explain()
+        found[value] = {one.subject: one for one in report.choices}["new values"]
+    assert found["c3 + 1"].chosen == "computed by workers, in the files"
+    assert found["ascii(c2)"].chosen == "computed by Spark"
+    assert found["ascii(c2)"].reason == "Ascii is no function that workers compute"

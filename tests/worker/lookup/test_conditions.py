@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from puredelta.worker.lookup.conditions import NO_CLAUSE, Call, Pairs
+from puredelta.worker.calls import Call
+from puredelta.worker.lookup.conditions import NO_CLAUSE, Pairs
 from tests.worker.lookup.columns import HeldColumns
 
 COLUMNS = 3

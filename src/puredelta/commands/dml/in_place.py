@@ -16,12 +16,19 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeAlias
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from puredelta.commands.dml.decide import Decision, FilePlan, FiredUpdate, RowPlan
+from puredelta.commands.dml.decide import (
+    Decision,
+    FilePlan,
+    FiredUpdate,
+    RowPlan,
+    records_changes,
+)
 from puredelta.commands.dml.new_rows import (
     NewRows,
     mark_of,
@@ -30,19 +37,31 @@ from puredelta.commands.dml.new_rows import (
     new_rows,
     rows_with_values,
 )
+from puredelta.commands.dml.resolve.resolved_statement import ResolvedUpdate
 from puredelta.commands.dml.search_plan import SearchPlan
 from puredelta.commands.dml.source import StatementContext
+from puredelta.log.files.value_order import stored_type
 from puredelta.protocol.features.properties import ColumnMappingMode
-from puredelta.protocol.schema.types import VOID
+from puredelta.protocol.schema.types import VOID, StructType
 from puredelta.protocol.table.clustering import clustering_columns
 from puredelta.protocol.table.partitioning import Partitioning
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.offload.arrow_values import (
+    ArrowValue,
+    NotInTableError,
+    stored_as,
+    value_of,
+)
 from puredelta.spark.offload.rewrite import RewriteOrder, small_groups
+from puredelta.spark.offload.workers import ENABLED
 from puredelta.spark.scan.bitmaps import RowsByFile
 from puredelta.spark.session.names import CLAUSE, FILE_ORDINAL, ROW_INDEX
 from puredelta.spark.session.row_bitmap import RowBitmap
 from puredelta.spark.session.types import arrow_schema, from_spark
 from puredelta.spark.values.constraints import table_checks
 from puredelta.spark.write.writer import JobOptions, stored_values
+from puredelta.worker.calls import Call
+from puredelta.worker.data_files.computed_rows import ComputedValues
 
 _SHARE_MAX = 0.5
 """Of the columns of a file, to be worth copying the others."""
@@ -59,6 +78,10 @@ class InPlaceUpdate:
     values: Callable[[], tuple[DataFrame, pa.Schema]] = field(repr=False)
     """Makes the new values in stored form, then the number of the order and the position; and the
     schema of the values. Raises UnsupportedError if Arrow lacks a type."""
+    computed: ComputedValues | None
+    """The same values as workers compute them; ``None``: Spark does."""
+    rows_of_clauses: tuple[tuple[RowBitmap, ...], ...]
+    """For each order the rows of each clause that ``computed`` has."""
     rest: Decision
     """The decision without these files and their rows."""
     rows: NewRows
@@ -75,7 +98,7 @@ def plan_in_place(
     row_plan = decision.rows
     if not row_plan.from_target or row_plan.recorded or context.tracked is not None:
         return None
-    columns = _changed_columns(context, row_plan.from_target)
+    columns = changed_columns(context, [update.action for update in row_plan.from_target])
     if not columns:
         return None
     files = _files(context, plan, decision)
@@ -84,7 +107,13 @@ def plan_in_place(
     fired = [_among(update, files) for update in row_plan.from_target]
     fired = [update for update in fired if update.target]
     rest = _rest(decision, files)
+    computed = computed_values(context, [update.action for update in fired], columns)
+    nothing = RowBitmap.of_rows(np.empty(0, np.int64))
     return InPlaceUpdate(
+        computed=computed if isinstance(computed, ComputedValues) else None,
+        rows_of_clauses=tuple(
+            tuple(update.target.get(file, nothing) for update in fired) for file in files
+        ),
         orders=tuple(files.values()),
         columns=columns,
         values=partial(_values, context, plan, _Asked(tuple(fired), tuple(files), columns)),
@@ -94,10 +123,85 @@ def plan_in_place(
     )
 
 
-def _changed_columns(context: StatementContext, fired: Sequence[FiredUpdate]) -> tuple[str, ...]:
+def values_choice(context: StatementContext) -> tuple[str, str] | None:
+    """Return who computes new values of updated rows, and why; ``None``: no clause updates."""
+    statement = context.statement
+    actions = [
+        *(clause.action for clause in statement.matched),
+        *(clause.action for clause in statement.not_matched_by_source),
+    ]
+    updates = [action for action in actions if isinstance(action, ResolvedUpdate)]
+    if not updates:
+        return None
+    columns = changed_columns(context, updates)
+    if records_changes(statement.config) or context.tracked is not None:
+        reason = "the table records changes, or ids of rows"
+    elif not columns:
+        reason = "more than half of the columns change, or columns that say where rows are"
+    elif not context.settings.workers.enabled:
+        reason = f"{ENABLED.key} is off"
+    elif isinstance(found := computed_values(context, updates, columns), str):
+        return "computed by Spark", found
+    else:
+        return "computed by workers, in the files", "Arrow computes them as Spark does"
+    return "computed by Spark, with whole rows", reason
+
+
+def computed_values(
+    context: StatementContext, updates: Sequence[ResolvedUpdate], columns: Sequence[str]
+) -> ComputedValues | str:
+    """Return the values of some clauses as workers compute them, or the reason why Spark does."""
+    statement = context.statement
+    config, current = statement.config, context.snapshot.config
+    if table_checks(config, computed=statement.computed_columns) or config.generated_columns:
+        return "the table has rules of rows"
+    reads: dict[str, pa.DataType] = {}
+    clauses: list[tuple[Call, ...]] = []
+    try:
+        for update in updates:
+            values = [_value(context, update, name) for name in columns]
+            clauses.append(tuple(_physical(value.call, config) for value in values))
+            for value in values:
+                reads |= value.columns
+    except NotInTableError as reason:
+        return str(reason)
+    stored = {one.name: one for one in config.physical_data_schema(field_ids=True).fields}
+    changed = tuple(stored[config.physical_name(name)] for name in columns)
+    return ComputedValues(
+        schema=arrow_schema(StructType(changed)),
+        reads=pa.schema([(current.physical_name(name), kind) for name, kind in reads.items()]),
+        clauses=tuple(clauses),
+    )
+
+
+def _value(context: StatementContext, update: ResolvedUpdate, name: str) -> ArrowValue:
+    """Return the new value of a column, for rows of one clause."""
+    found = context.statement.config.schema.find(name)
+    kind = None if found is None else stored_type(found.type)
+    if kind is None:
+        raise NotInTableError(f"column {name} is of a type that only Spark computes with")
+    if name in update.unchanged:
+        return ArrowValue(("target", name), kind, {name: kind})
+    if (tree := update.trees.get(name)) is None:
+        raise NotInTableError(f"the value of {name} is no plain expression, or is sent by Connect")
+    return stored_as(value_of(tree, ansi=context.command.session.ansi), kind)
+
+
+def _physical(call: Call, config: TableConfig) -> Call:
+    """Return a call whose columns have their names in files."""
+    if call[0] == "target":
+        return "target", config.physical_name(call[1])
+    if call[0] == "value":
+        return call
+    return tuple(_physical(one, config) if isinstance(one, tuple) else one for one in call)
+
+
+def changed_columns(
+    context: StatementContext, updates: Sequence[ResolvedUpdate]
+) -> tuple[str, ...]:
     """Return the columns that some clause changes, none if files are better written whole."""
     config = context.statement.config
-    kept = frozenset.intersection(*(update.action.unchanged for update in fired))
+    kept = frozenset.intersection(*(update.unchanged for update in updates))
     changed = [one for one in config.schema.fields if one.name not in kept]
     stored = len(config.data_schema.fields)
     clustered = clustering_columns(config, context.snapshot.domain_metadata)

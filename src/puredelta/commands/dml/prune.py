@@ -58,7 +58,8 @@ from puredelta.spark.offload.key_lookup import KeyLookup
 from puredelta.spark.offload.workers import WorkerMemory
 from puredelta.spark.scan.scan_columns import partition_rows
 from puredelta.spark.session.names import FILE_ORDINAL
-from puredelta.worker.lookup.conditions import NO_CLAUSE, Call, ResidualConditions
+from puredelta.worker.calls import Call
+from puredelta.worker.lookup.conditions import NO_CLAUSE, ResidualConditions
 from puredelta.worker.lookup.lookup_read import is_text
 from puredelta.worker.lookup.lookup_request import KeyColumn
 

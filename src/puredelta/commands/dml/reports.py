@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from puredelta.commands.dml.actions import Outcome, file_counts
 from puredelta.commands.dml.decide import Decision, RewriteStrategy, strategy_of
+from puredelta.commands.dml.in_place import values_choice
 from puredelta.commands.dml.new_rows import NewRows
 from puredelta.commands.dml.positions import RowPositions
 from puredelta.commands.dml.report_clauses import (
@@ -255,6 +256,8 @@ def choices(
         _search_choice(context, plan, positions),
         _file_choice(context, plan, written),
     ]
+    if (values := values_choice(context)) is not None:
+        made.append(Choice(subject="new values", chosen=values[0], reason=values[1]))
     if new is not None and new.frame is not None:
         made_by = "" if written is None else written.made_by
         made.append(Choice(subject="new rows", chosen=new.describe(), reason=made_by))

@@ -397,6 +397,8 @@ def _together(written: WrittenFiles, others: WrittenFiles, updated: Rewritten) -
 
 
 def _updated(updater: ArrowRewriter, update: InPlaceUpdate) -> Rewriting:
+    if update.computed is not None:
+        return updater.compute(update.orders, update.computed, update.rows_of_clauses)
     try:
         rows, schema = update.values()
     except UnsupportedError as failure:  # a type that Arrow lacks

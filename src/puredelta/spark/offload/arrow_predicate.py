@@ -45,7 +45,7 @@ from puredelta.protocol.schema.types import (
     DataType,
     DecimalType,
 )
-from puredelta.worker.lookup.conditions import Call
+from puredelta.worker.calls import Call
 
 ALWAYS: Call = ("value", True, pa.bool_())
 NEVER: Call = ("value", False, pa.bool_())
@@ -140,11 +140,7 @@ class Translation:
             if not compares_as_stored(right.value, left.type):
                 raise _InexactError
             other = _value(right.value, kind)
-        compared = _compared_floats if kind == pa.float64() else _compared
-        if op is not CompareOp.NULL_SAFE_EQUAL:
-            return compared(op, one, other)
-        equal = ("coalesce", compared(CompareOp.EQUAL, one, other), NEVER)
-        return "or", equal, ("and", ("is_null", one), ("is_null", other))
+        return compared_values(op, one, other, is_float=kind == pa.float64())
 
     def _column(self, ref: Ref, kind: pa.DataType | None = None) -> Call:
         of_target, found = ref.side is Side.TARGET, _kind(ref)
@@ -165,6 +161,15 @@ def _kind(ref: Ref) -> pa.DataType:
     if kind is None:
         raise _InexactError
     return kind
+
+
+def compared_values(op: CompareOp, one: Call, other: Call, *, is_float: bool) -> Call:
+    """Return the call that compares two values of one type as Spark does."""
+    compared = _compared_floats if is_float else _compared
+    if op is not CompareOp.NULL_SAFE_EQUAL:
+        return compared(op, one, other)
+    equal = ("coalesce", compared(CompareOp.EQUAL, one, other), NEVER)
+    return "or", equal, ("and", ("is_null", one), ("is_null", other))
 
 
 def _compared(op: CompareOp, one: Call, other: Call) -> Call:

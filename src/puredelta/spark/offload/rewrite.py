@@ -24,7 +24,7 @@ from __future__ import annotations
 import itertools
 import logging
 import posixpath
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol, TypeAlias
@@ -50,6 +50,7 @@ from puredelta.spark.offload.workers import (
     assign_to_tasks,
     count_tasks,
     parallelism_of,
+    run_in_workers,
 )
 from puredelta.spark.offload.write_job import Planned, PlannedFiles, streamed_answers, write_alone
 from puredelta.spark.scan.bitmaps import mark_rows
@@ -65,10 +66,17 @@ from puredelta.spark.write.writer import JobOptions, write_rows
 from puredelta.spark.write.writer_settings import COPY_CODECS, WriterSettings
 from puredelta.spark.write.written_files import WriteResult, added_file, discard, keep_answered
 from puredelta.store.base import Store, StoredFile
+from puredelta.worker.data_files.computed_rows import (
+    COMPUTED_FILES,
+    COMPUTED_VALUES,
+    ComputedFile,
+    ComputedValues,
+    compute_rows,
+)
 from puredelta.worker.data_files.rewrite_file import REWRITE_TASKS, RewriteTask, rewrite
 from puredelta.worker.data_files.update_rows import UPDATE_ORDERS, UpdateOrder
 from puredelta.worker.data_files.updated_file import FileUpdate
-from puredelta.worker.data_files.write_file import FileAnswer
+from puredelta.worker.data_files.write_file import FILE_ANSWERS, FileAnswer
 from puredelta.worker.files import joined
 from puredelta.worker.wire import LIMITS_CODEC
 
@@ -98,6 +106,7 @@ class Rewritten:
 
 
 Rewriting: TypeAlias = Rewritten | NotApplicable
+Answers: TypeAlias = "list[FileAnswer] | NotApplicable"
 
 
 class Rewriter(Protocol):
@@ -199,6 +208,47 @@ class ArrowRewriter:
         one Spark job. What workers cannot do is named by file; where they can do nothing the
         answer is a refusal, and no file is left.
         """
+
+        def streamed(files: tuple[FileUpdate, ...], num_tasks: int) -> Answers:
+            update = UpdateOrder(files=files, schema=schema, limits=self.settings.limits)
+            fields, many = UPDATE_ORDERS.encode(update), _UPDATE_TASKS * num_tasks
+            return streamed_answers(rows, fields, min(many, len(files)))
+
+        return self._updated(orders, streamed)
+
+    def compute(
+        self,
+        orders: Sequence[RewriteOrder],
+        values: ComputedValues,
+        rows: Sequence[Sequence[RowBitmap]],
+    ) -> Rewriting:
+        """Do the same with values that workers compute; ``rows`` are those of each clause, by
+        order. Nothing is shuffled.
+        """
+
+        def computed(files: tuple[FileUpdate, ...], num_tasks: int) -> Answers:
+            fields = COMPUTED_VALUES.encode(replace(values, limits=self.settings.limits))
+            bitmaps = [tuple(one.packed() for one in some) for some in rows]
+            tasks = [
+                COMPUTED_FILES.encode(ComputedFile(update=file, rows=some))
+                for file, some in zip(files, bitmaps, strict=True)
+            ]
+            sizes = [order.add.size_bytes for order in orders]
+            assigned = assign_to_tasks(range(len(tasks)), sizes, num_tasks=num_tasks)
+            messages = [(fields, [tasks[n] for n in some]) for some in assigned]
+            calls = WorkerCalls(function=compute_rows, messages=messages)
+            found = run_in_workers(self.spark, [calls], self.settings)
+            if isinstance(found, NotApplicable):
+                return found
+            return [FILE_ANSWERS.decode(one) for task in found[0] for one in task]
+
+        return self._updated(orders, computed)
+
+    def _updated(
+        self,
+        orders: Sequence[RewriteOrder],
+        write: Callable[[tuple[FileUpdate, ...], int], Answers],
+    ) -> Rewriting:
         if (reason := self.update_refusal()) is not None:
             return NotApplicable(reason=reason)
         directories = [self._directory(order.add) for order in orders]
@@ -215,14 +265,9 @@ class ArrowRewriter:
             )
             for task, order in zip(tasks, orders, strict=True)
         )
-        update = UpdateOrder(files=files, schema=schema, limits=self.settings.limits)
-        num_tasks = _UPDATE_TASKS * count_tasks(
-            [order.add.size_bytes for order in orders], parallelism_of(self.spark)
-        )
+        sizes = [order.add.size_bytes for order in orders]
         with named_failures(self.store.root_uri):
-            answers = streamed_answers(
-                rows, UPDATE_ORDERS.encode(update), min(num_tasks, len(orders))
-            )
+            answers = write(files, count_tasks(sizes, parallelism_of(self.spark)))
         if isinstance(answers, NotApplicable):
             self.discard()
             return answers

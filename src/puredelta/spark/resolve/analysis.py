@@ -30,6 +30,7 @@ from puredelta.spark.jvm.frames import analyzed_plan, frame_of, with_attributes
 from puredelta.spark.jvm.plans import AttributeMoves, Plan, cross_join, empty_relation
 from puredelta.spark.resolve.connect import ConnectFrames, ConnectResolver
 from puredelta.spark.resolve.expressions import (
+    ExpressionTree,
     Request,
     Resolution,
     ResolutionError,
@@ -343,6 +344,15 @@ class ClassicResolver:
             target_columns=frozenset(c.name for c in used if c.side is Side.TARGET),
             source_columns=frozenset(c.name for c in used if c.side is Side.SOURCE),
             sql=analyzed.expression.sql(),
+            tree=self._tree(analyzed, tree) if is_deterministic else None,
+        )
+
+    def _tree(self, analyzed: _Analyzed, tree: Sequence[Node]) -> ExpressionTree:
+        return ExpressionTree(
+            nodes=tree,
+            written_classes=frozenset(map(class_name, analyzed.nodes)),
+            columns=self.frames.columns_by_id,
+            time_zone=self._time_zone,
         )
 
     def _predicate(

@@ -15,8 +15,8 @@ an unknown function, mismatched types) pass as they are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
@@ -24,6 +24,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import types as T
 
 from puredelta.protocol.schema.predicates import Predicate, Side
+from puredelta.spark.resolve.predicate_from_json import Node, SideColumn
 from puredelta.spark.session.names import source_column_name
 
 
@@ -150,6 +151,20 @@ class ResolutionError:
     sql: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ExpressionTree:
+    """An expression as the nodes of Catalyst's JSON, in preorder."""
+
+    nodes: Sequence[Node]
+    """With constants folded and replaceable functions replaced."""
+    written_classes: frozenset[str]
+    """The classes of its nodes before that."""
+    columns: Mapping[int, SideColumn]
+    """The columns that expression ids mean."""
+    time_zone: str
+    """In which timestamps are printed."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedExpression:
     """A request that Spark understands."""
@@ -167,6 +182,8 @@ class ResolvedExpression:
     """Staged names."""
     sql: str
     """As Spark writes it."""
+    tree: ExpressionTree | None = field(default=None, repr=False)
+    """``None`` over Spark Connect, and for what has another value each time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

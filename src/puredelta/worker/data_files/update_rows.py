@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from puredelta.worker.data_files.updated_file import FileUpdate, Positions, update_file
+from puredelta.worker.data_files.updated_file import FileUpdate, GroupRows, Positions, update_file
 from puredelta.worker.data_files.write_file import FILE_ANSWERS, refused
 from puredelta.worker.read_rows import OnlySparkError
 from puredelta.worker.wire import LIMITS, Fields, Limits, codec_of
@@ -41,7 +41,7 @@ def update_stream(message: Fields, batches: Iterable[pa.RecordBatch]) -> Iterato
     while (number := rows.file()) is not None:
         task = order.files[number]
         try:
-            answer = update_file(task, order.schema, partial(rows.between, number), order.limits)
+            answer = update_file(task, order.schema, partial(rows.of_range, number), order.limits)
         except OnlySparkError as failure:
             answer = refused(task.ordinal, failure)
         if rows.pass_file(number) and answer.refusal is None:
@@ -64,7 +64,11 @@ class OrderedRows:
         batch = self._next()
         return None if batch is None else int(batch.column(len(self._schema))[0].as_py())
 
-    def between(self, number: int, _first: int, end: int) -> tuple[Positions, pa.Table]:
+    def of_range(self, number: int, rows: GroupRows) -> tuple[Positions, pa.Table]:
+        """Take the rows of a file in a row group; return positions and values."""
+        return self.before(number, rows.end)
+
+    def before(self, number: int, end: int) -> tuple[Positions, pa.Table]:
         """Take the rows of a file before a position; return positions and values."""
         at: list[Positions] = [np.empty(0, np.int64)]
         taken: list[pa.RecordBatch] = []
@@ -87,7 +91,7 @@ class OrderedRows:
 
     def pass_file(self, number: int) -> bool:
         """Pass what is left of a file; return whether there was any."""
-        at, _ = self.between(number, 0, np.iinfo(np.int64).max)
+        at, _ = self.before(number, np.iinfo(np.int64).max)
         return len(at) > 0
 
     def _next(self) -> pa.RecordBatch | None:

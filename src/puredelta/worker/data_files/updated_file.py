@@ -82,21 +82,41 @@ class FileUpdate:
 
 
 Positions: TypeAlias = npt.NDArray[np.int64]
-NewValues: TypeAlias = Callable[[int, int], tuple[Positions, pa.Table]]
-"""Returns the positions, ascending, of the changed rows between two positions, and their values."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupRows:
+    """The rows of a row group."""
+
+    source: OpenFile
+    group: int
+    first_row: int
+    end: int
+
+
+NewValues: TypeAlias = Callable[[GroupRows], tuple[Positions, pa.Table]]
+"""Returns the positions, ascending, of the changed rows of a row group, and their values."""
 
 
 def update_file(
-    task: FileUpdate, schema: pa.Schema, values: NewValues, limits: Limits = LIMITS
+    task: FileUpdate,
+    schema: pa.Schema,
+    values: NewValues,
+    limits: Limits = LIMITS,
+    *,
+    reads: pa.Schema | None = None,
 ) -> FileAnswer:
     """Write a file again with new values in the columns of ``schema``, whose types the table has.
 
+    ``reads`` are further columns that ``values`` reads.
     Memory is bounded by these columns of one row group. What only Spark can do is answered as a
     refusal, and a full disk is raised; nothing is left then.
     """
     try:
         source = opened(task.source, describes=True)
         _require_known(source, schema, limits)
+        if reads is not None:
+            _require_known(source, reads, limits)
         old = ParquetBytes.of(byte_ranges(task.source, source.ranges))
         update = _Update(task=task, schema=schema, source=source, old=old, values=values)
         return in_new_file(task, update.codecs()[0], update.written)
@@ -221,7 +241,9 @@ class _Update:
         first_row = 0
         for number, group in enumerate(self.old.footer.groups):
             end = first_row + group.num_rows
-            at, rows = self.values(first_row, end)
+            at, rows = self.values(
+                GroupRows(source=self.source, group=number, first_row=first_row, end=end)
+            )
             if not len(at) and not everywhere:
                 yield None
             else:
@@ -232,20 +254,11 @@ class _Update:
     def _rows(self, group: int, at: Positions, rows: pa.Table) -> pa.Table:
         """Return the changed columns of a row group with new values at some positions."""
         num_rows = self.old.footer.groups[group].num_rows
-        new = {f.name: _whole(rows[f.name], f.type) for f in self.schema}
+        new = {f.name: whole_column(rows[f.name], f.type) for f in self.schema}
         if len(at) == num_rows:
             return pa.table(list(new.values()), schema=self.schema)
-        present = [name for name in self.schema.names if name in self.source.schema_arrow.names]
-        batches = list(read_batches(self.source, [group], columns=present)) if present else []
-        old = pa.Table.from_batches(batches).select(present) if present else None
-        columns = []
-        for field in self.schema:
-            kept = (
-                pa.nulls(num_rows, field.type)
-                if old is None or field.name not in present
-                else _whole(old[field.name], field.type)
-            )
-            columns.append(_replaced(kept, at, new[field.name]))
+        old = columns_of_group(self.source, group, self.schema)
+        columns = [_replaced(old[name], at, values) for name, values in new.items()]
         return pa.table(columns, schema=self.schema)
 
     def _options(self, rows: pa.Table) -> dict[str, Any]:
@@ -318,7 +331,25 @@ def _require_positions(at: Positions, first_row: int, end: int) -> None:
         raise OnlySparkError(f"new rows that are none of those from {first_row} to {end}")
 
 
-def _whole(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+def columns_of_group(source: OpenFile, group: int, schema: pa.Schema) -> dict[str, pa.Array]:
+    """Return columns of a row group in the types of a schema, NULLs where the file lacks them.
+
+    Raises:
+        OnlySparkError: a column is too large.
+    """
+    present = [name for name in schema.names if name in source.schema_arrow.names]
+    batches = list(read_batches(source, [group], columns=present)) if present else []
+    rows = pa.Table.from_batches(batches).select(present) if batches else None
+    num_rows = source.metadata.row_group(group).num_rows
+    return {
+        field.name: pa.nulls(num_rows, field.type)
+        if rows is None or field.name not in present
+        else whole_column(rows[field.name], field.type)
+        for field in schema
+    }
+
+
+def whole_column(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
     """Return a column in one array of a type of the table."""
     parts = [as_stored(chunk, kind, _RULES) for chunk in column.chunks]
     try:

@@ -7,20 +7,17 @@ Conditions are calls of Arrow's functions that answer as Spark would
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from puredelta.worker.calls import Call, evaluated
 from puredelta.worker.lookup.key_index import Numbers
 from puredelta.worker.read_rows import Mask
-
-Call: TypeAlias = tuple[Any, ...]
-"""``("target", place)``, ``("source", place)``, ``("value", value, type)``, or the name of a
-function of `pyarrow.compute` with calls as its arguments."""
 
 _PAIRS_MAX = 1 << 20
 NO_CLAUSE = -1
@@ -129,7 +126,7 @@ class Pairs:
             some = (places[first : first + self.at_a_time] for first in firsts)
             return np.concatenate([self._evaluated_where(call, n, truth=truth) for n in some])
         pairs = self.only(places)
-        result = _evaluated(call, functools.lru_cache(maxsize=None)(pairs.column))
+        result = evaluated(call, functools.lru_cache(maxsize=None)(pairs.column))
         if isinstance(result, pa.Scalar):
             return places if result.as_py() is truth else places[:0]
         wanted = result if truth else pc.invert(result)
@@ -159,15 +156,6 @@ def _target_places(call: Call) -> Iterator[int]:
     elif name not in ("source", "value"):
         for argument in rest:
             yield from _target_places(argument)
-
-
-def _evaluated(call: Call, column: Callable[[str, int], pa.Array]) -> Any:
-    name, *rest = call
-    if name in ("target", "source"):
-        return column(name, rest[0])
-    if name == "value":
-        return pa.scalar(*rest)
-    return pc.call_function(name, [_evaluated(argument, column) for argument in rest])
 
 
 def _without(places: Numbers, some: Numbers) -> Numbers:

@@ -181,6 +181,7 @@ class ClauseAssembler:
             value=Value(column=resolved.column, type=resolved.type, sql=resolved.sql),
             target_columns=resolved.target_columns,
             source_columns=resolved.source_columns,
+            tree=resolved.tree,
         )
 
 

@@ -34,7 +34,7 @@ from puredelta.protocol.actions.operations import Operation
 from puredelta.protocol.schema.predicates import Predicate, Ref
 from puredelta.protocol.schema.types import StructType
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.spark.resolve.expressions import Frames, SourceColumn
+from puredelta.spark.resolve.expressions import ExpressionTree, Frames, SourceColumn
 from puredelta.spark.resolve.statement_timestamp import StatementTimestamp
 from puredelta.spark.session.names import NO_SOURCE_COLUMN
 
@@ -131,6 +131,8 @@ class ResolvedUpdate:
     """Target columns that *assigned* values read, without the unchanged ones."""
     source_columns: frozenset[str]
     """Staged names of the source columns that values read."""
+    trees: Mapping[str, ExpressionTree] = field(default_factory=dict, repr=False)
+    """The expressions of columns that are assigned as a whole, where they are known."""
 
     @property
     def reads_target(self) -> bool:

@@ -191,4 +191,5 @@ def _assigned(path: TargetField, resolved: ResolvedExpression) -> AssignedValue:
         value=Value(column=resolved.column, type=resolved.type, sql=resolved.sql),
         target_columns=resolved.target_columns,
         source_columns=resolved.source_columns,
+        tree=resolved.tree,
     )

@@ -30,7 +30,13 @@ from puredelta.commands.dml.resolve.unresolved_clauses import (
 from puredelta.commands.dml.spec import Delete, NotMatchedBySource, Star
 from puredelta.errors import InvalidRequestError, Message
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.spark.resolve.expressions import Frames, ResolutionError, Scope, SourceColumn
+from puredelta.spark.resolve.expressions import (
+    ExpressionTree,
+    Frames,
+    ResolutionError,
+    Scope,
+    SourceColumn,
+)
 from puredelta.spark.session.names import display_name
 from puredelta.spark.session.types import from_spark_type, to_spark
 from puredelta.spark.values.inserted_rows import default_value
@@ -45,6 +51,8 @@ class AssignedValue:
     value: Value
     target_columns: frozenset[str]
     source_columns: frozenset[str]
+    tree: ExpressionTree | None = None
+    """Its expression, where that is known."""
     keeps_fields: bool = False
     """``UPDATE SET *`` under schema evolution: fields that a struct lacks keep their values."""
 
@@ -83,6 +91,11 @@ class RowBuilder:
             unchanged=existing - columns - computed,
             target_columns=(existing & read).union(*(a.target_columns for a in assigned)),
             source_columns=frozenset().union(*(a.source_columns for a in assigned)),
+            trees={
+                a.path.column: a.tree
+                for a in assigned
+                if a.tree is not None and len(a.path.names) == 1
+            },
         )
 
     def pass_through(self) -> dict[str, Column]:

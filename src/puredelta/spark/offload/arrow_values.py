@@ -1,0 +1,406 @@
+"""Values that Arrow computes exactly as Spark does: the table of functions.
+
+`VALUES` has a row for each function of Catalyst that a worker may compute. A row's result is the
+one that Spark gives, or Arrow raises an error: then Spark computes it, and raises what it raises.
+So a row needs no code for errors of rows. Whatever is not in the table is left to Spark, with the
+reason.
+
+Traps this module knows:
+
+* Catalyst's JSON leaves enumerations out: ``try_add`` looks like ``+`` once it is replaced, so its
+  name is looked for in the tree before.
+* Neither are collations in it. ``collate`` is refused by name, columns by their types.
+* ``if_else`` of Arrow gives NULL where the condition is NULL, Spark the other value.
+* Spark evaluates one branch only. Arrow evaluates both, so an error in the other one means that
+  Spark computes the value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from puredelta.log.files.value_order import stored_type
+from puredelta.protocol.schema.predicates import CompareOp, Side
+from puredelta.spark.offload.arrow_predicate import compared_values
+from puredelta.spark.resolve.expressions import ExpressionTree
+from puredelta.spark.resolve.predicate_from_json import (
+    Node,
+    class_name,
+    comparable_type,
+    literal_value,
+)
+from puredelta.worker.calls import Call
+
+_NODES_MAX = 200
+_KINDS = {
+    "boolean": pa.bool_(),
+    "byte": pa.int8(),
+    "short": pa.int16(),
+    "integer": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+    "void": pa.null(),
+}
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+_DIGITS_MAX = 38
+_DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 20}
+_EXACT_IN_DOUBLE = (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32())
+"""A long of more digits than a double has is an error of Arrow's cast."""
+_NO: Call = ("value", False, pa.bool_())
+
+
+class NotInTableError(Exception):
+    """Only Spark computes this; the text is the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowValue:
+    """A value as a worker computes it."""
+
+    call: Call
+    """Target columns by their logical names."""
+    kind: pa.DataType
+    columns: Mapping[str, pa.DataType]
+    """The target columns that it reads, with the types that the table gives them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    call: Call
+    kind: pa.DataType
+
+    @property
+    def is_constant(self) -> bool:
+        return bool(self.call[0] == "value")
+
+
+@dataclass(frozen=True, slots=True)
+class _Session:
+    ansi: bool
+
+
+_Rule = Callable[[Sequence[_Part], _Session], _Part]
+
+
+def value_of(tree: ExpressionTree, *, ansi: bool) -> ArrowValue:
+    """Translate an expression over columns of the target.
+
+    Raises:
+        NotInTableError: Spark has to compute it.
+    """
+    for name in tree.written_classes:
+        if name.startswith("Try") or name in _REFUSED:
+            raise NotInTableError(_reason(name))
+    if len(tree.nodes) > _NODES_MAX:
+        raise NotInTableError("an expression of many parts")
+    columns: dict[str, pa.DataType] = {}
+    session = _Session(ansi)
+    stack: list[_Part] = []
+    for node in reversed(tree.nodes):  # children before parents
+        kids = [stack.pop() for _ in range(node["num-children"])]
+        stack.append(_part(node, kids, tree, session, columns))
+    (whole,) = stack
+    return ArrowValue(whole.call, whole.kind, columns)
+
+
+def stored_as(value: ArrowValue, kind: pa.DataType) -> ArrowValue:
+    """Return the value as one of a column; what does not fit is an error of Arrow.
+
+    Raises:
+        NotInTableError: Spark has to cast it.
+    """
+    part = _Part(value.call, value.kind)
+    if _is_integer(part.kind) and _is_integer(kind) and part.kind != kind:
+        part = _Part(("cast_to", part.call, kind), kind)
+    elif pa.types.is_decimal(part.kind) and pa.types.is_decimal(kind) and part.kind != kind:
+        name = "round_to" if part.kind.scale > kind.scale else "cast_to"
+        part = _Part((name, part.call, kind), kind)
+    else:
+        part = _cast(part, kind)
+    return ArrowValue(part.call, part.kind, value.columns)
+
+
+def _part(
+    node: Node,
+    kids: Sequence[_Part],
+    tree: ExpressionTree,
+    session: _Session,
+    columns: dict[str, pa.DataType],
+) -> _Part:
+    match name := class_name(node):
+        case "AttributeReference":
+            return _column(node, tree, columns)
+        case "Literal":
+            return _literal(node, tree.time_zone)
+        case "Alias":
+            return kids[0]
+        case "Cast":
+            return _cast(kids[0], _kind(node["dataType"]))
+        case _ if name in VALUES:
+            return VALUES[name](kids, session)
+        case _:
+            raise NotInTableError(_reason(name))
+
+
+def _reason(name: str) -> str:
+    return f"{name} is no function that workers compute"
+
+
+def _column(node: Node, tree: ExpressionTree, columns: dict[str, pa.DataType]) -> _Part:
+    known = tree.columns.get(node["exprId"]["id"])
+    if known is None or known.side is not Side.TARGET:
+        raise NotInTableError("a value of the source")
+    logical = comparable_type(known.type)
+    kind = None if logical is None else stored_type(logical)
+    if kind is None or (kind not in {*_KINDS.values()} and not pa.types.is_decimal(kind)):
+        raise NotInTableError(f"column {known.name} is of a type that only Spark computes with")
+    columns[known.name] = kind
+    return _Part(("target", known.name), kind)
+
+
+def _kind(data_type: object) -> pa.DataType:
+    text = str(data_type)
+    if (found := _DECIMAL.fullmatch(text)) is not None:
+        return pa.decimal128(int(found[1]), int(found[2]))
+    if (kind := _KINDS.get(text)) is None:
+        raise NotInTableError(f"values of type {text[:40]}")
+    return kind
+
+
+def _literal(node: Node, time_zone: str) -> _Part:
+    kind = _kind(node["dataType"])
+    if node["value"] is None:
+        return _Part(("value", None, kind), kind)
+    value: Any = literal_value(node, time_zone)
+    if value is None:
+        raise NotInTableError(f"a literal of type {node['dataType']}")
+    if isinstance(value, Decimal):
+        value = value.quantize(Decimal(1).scaleb(-kind.scale))
+    try:
+        pa.scalar(value, kind)
+    except (pa.ArrowException, OverflowError, TypeError) as unfit:
+        raise NotInTableError(f"a literal of type {node['dataType']}") from unfit
+    return _Part(("value", value, kind), kind)
+
+
+def _is_integer(kind: pa.DataType) -> bool:
+    return kind in _DIGITS
+
+
+def _cast(part: _Part, kind: pa.DataType) -> _Part:
+    """Return a value of another type that holds every value of its own."""
+    given = part.kind
+    if given == kind:
+        return part
+    if given == pa.null():
+        return _Part(("value", None, kind), kind)
+    if pa.types.is_decimal(kind):
+        whole, scale = kind.precision - kind.scale, kind.scale
+        if pa.types.is_decimal(given):
+            holds = scale >= given.scale and whole >= given.precision - given.scale
+        else:
+            holds = _is_integer(given) and whole >= _DIGITS[given]
+    elif kind == pa.float64():
+        holds = given in _EXACT_IN_DOUBLE
+    else:
+        both = _is_integer(given) and _is_integer(kind)
+        holds = both and given.bit_width < kind.bit_width
+    if not holds:
+        raise NotInTableError(f"a cast of {given} to {kind}")
+    return _Part(("cast_to", part.call, kind), kind)
+
+
+def _alike(kids: Sequence[_Part]) -> pa.DataType:
+    """Return the one type of some values; NULLs without a type are of any."""
+    kinds = {kid.kind for kid in kids} - {pa.null()}
+    if len(kinds) > 1:
+        raise NotInTableError(f"values of types {', '.join(sorted(map(str, kinds)))} together")
+    return kinds.pop() if kinds else pa.null()
+
+
+def _typed(kids: Sequence[_Part], kind: pa.DataType) -> list[Call]:
+    return [_cast(kid, kind).call for kid in kids]
+
+
+def _arithmetic(name: str) -> _Rule:
+    def rule(kids: Sequence[_Part], session: _Session) -> _Part:
+        kind = _kind_of_result(name, kids)
+        if _is_integer(kind):
+            function = f"{name}_checked" if session.ansi else name
+        elif pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+            function = name
+        else:
+            raise NotInTableError(f"{name} of values of type {kind}")
+        return _Part((function, *(kid.call for kid in kids)), kind)
+
+    return rule
+
+
+def _kind_of_result(name: str, kids: Sequence[_Part]) -> pa.DataType:
+    """Return the type of a sum, a difference or a product; of decimals by Spark's rules."""
+    if not all(pa.types.is_decimal(kid.kind) for kid in kids) or name == "negate":
+        return _alike(kids)
+    (one, other) = (kid.kind for kid in kids)
+    if name == "multiply":
+        digits, scale = one.precision + other.precision + 1, one.scale + other.scale
+    else:
+        scale = max(one.scale, other.scale)
+        digits = max(one.precision - one.scale, other.precision - other.scale) + scale + 1
+    if digits > _DIGITS_MAX:
+        raise NotInTableError(f"a decimal of {digits} digits")
+    return pa.decimal128(digits, scale)
+
+
+def _divide(kids: Sequence[_Part], session: _Session) -> _Part:
+    kind = _alike(kids)
+    if kind != pa.float64():
+        raise NotInTableError(f"a division of values of type {kind}")
+    one, other = (kid.call for kid in kids)
+    if session.ansi:
+        return _Part(("divide_checked", one, other), kind)
+    by_zero: Call = ("coalesce", ("equal", other, ("value", 0.0, kind)), _NO)
+    return _Part(("if_else", by_zero, ("value", None, kind), ("divide", one, other)), kind)
+
+
+def _compare(op: CompareOp) -> _Rule:
+    def rule(kids: Sequence[_Part], _: _Session) -> _Part:
+        kind = _alike(kids)
+        orders = op not in (CompareOp.EQUAL, CompareOp.NULL_SAFE_EQUAL)
+        if kind == pa.null() or (kind == pa.bool_() and orders):
+            raise NotInTableError(f"a comparison of values of type {kind}")
+        one, other = _typed(kids, kind)
+        is_float = pa.types.is_floating(kind)
+        return _Part(compared_values(op, one, other, is_float=is_float), pa.bool_())
+
+    return rule
+
+
+def _logic(function: str) -> _Rule:
+    def rule(kids: Sequence[_Part], _: _Session) -> _Part:
+        return _Part((function, *_typed(kids, pa.bool_())), pa.bool_())
+
+    return rule
+
+
+def _coalesce(kids: Sequence[_Part], _: _Session) -> _Part:
+    kind = _alike(kids)
+    return _Part(("coalesce", *_typed(kids, kind)), kind)
+
+
+def _case(kids: Sequence[_Part], _: _Session) -> _Part:
+    """Return ``CASE WHEN c THEN v ... ELSE e END`` as choices inside of each other."""
+    pairs = [kids[n : n + 2] for n in range(0, len(kids) - 1, 2)]
+    otherwise = [kids[-1]] if len(kids) % 2 else []
+    kind = _alike([*(value for _, value in pairs), *otherwise])
+    found: Call = _cast(otherwise[0], kind).call if otherwise else ("value", None, kind)
+    for condition, value in reversed(pairs):
+        holds = "coalesce", _cast(condition, pa.bool_()).call, _NO
+        found = "if_else", holds, _cast(value, kind).call, found
+    return _Part(found, kind)
+
+
+def _is_null(function: str) -> _Rule:
+    return lambda kids, _: _Part((function, kids[0].call), pa.bool_())
+
+
+def _text(function: str, kind: pa.DataType | None = None, *, arity: int | None = 1) -> _Rule:
+    def rule(kids: Sequence[_Part], _: _Session) -> _Part:
+        if len(kids) != (arity or len(kids)):
+            raise NotInTableError(f"{function} of {len(kids)} values")
+        if not kids or any(kid.kind != pa.string() for kid in kids):
+            raise NotInTableError(f"{function} of values that are no texts")
+        return _Part((function, *(kid.call for kid in kids)), kind or pa.string())
+
+    return rule
+
+
+def _substring(kids: Sequence[_Part], _: _Session) -> _Part:
+    text, *places = kids
+    if text.kind != pa.string() or not all(p.is_constant and p.kind == pa.int32() for p in places):
+        raise NotInTableError("a part of a text at places that differ from row to row")
+    at, length = (place.call[1] for place in places)
+    if at is None or length is None:
+        return _Part(("value", None, pa.string()), pa.string())
+    start = at - 1 if at > 0 else at
+    stop: int | None = start + max(0, length)
+    if start < 0 and stop is not None and stop >= 0 and length > 0:
+        stop = None
+    return _Part(("text_part", text.call, start, stop), pa.string())
+
+
+def _days(function: str) -> _Rule:
+    def rule(kids: Sequence[_Part], _: _Session) -> _Part:
+        date, days = kids
+        if date.kind != pa.date32() or days.kind not in (pa.int8(), pa.int16(), pa.int32()):
+            raise NotInTableError("days that are no whole number")
+        number = ("cast_to", date.call, pa.int32()), ("cast_to", days.call, pa.int32())
+        return _Part(("cast_to", (function, *number), pa.date32()), pa.date32())
+
+    return rule
+
+
+def _of_date(function: str) -> _Rule:
+    def rule(kids: Sequence[_Part], _: _Session) -> _Part:
+        if kids[0].kind != pa.date32() or kids[0].is_constant:
+            raise NotInTableError(f"{function} of values that are no dates")
+        return _Part((function, kids[0].call), pa.int32())
+
+    return rule
+
+
+def _days_between(kids: Sequence[_Part], _: _Session) -> _Part:
+    if any(kid.kind != pa.date32() for kid in kids):
+        raise NotInTableError("days between values that are no dates")
+    end, start = (("cast_to", kid.call, pa.int32()) for kid in kids)
+    return _Part(("subtract_checked", end, start), pa.int32())
+
+
+VALUES: Mapping[str, _Rule] = {
+    "Add": _arithmetic("add"),
+    "Subtract": _arithmetic("subtract"),
+    "Multiply": _arithmetic("multiply"),
+    "UnaryMinus": _arithmetic("negate"),
+    "Divide": _divide,
+    "EqualTo": _compare(CompareOp.EQUAL),
+    "EqualNullSafe": _compare(CompareOp.NULL_SAFE_EQUAL),
+    "LessThan": _compare(CompareOp.LESS),
+    "LessThanOrEqual": _compare(CompareOp.LESS_OR_EQUAL),
+    "GreaterThan": _compare(CompareOp.GREATER),
+    "GreaterThanOrEqual": _compare(CompareOp.GREATER_OR_EQUAL),
+    "And": _logic("and_kleene"),
+    "Or": _logic("or_kleene"),
+    "Not": _logic("invert"),
+    "IsNull": _is_null("is_null"),
+    "IsNotNull": _is_null("is_valid"),
+    "Coalesce": _coalesce,
+    "If": _case,
+    "CaseWhen": _case,
+    "Concat": _text("join_texts", arity=None),
+    "Upper": _text("ascii_upper"),
+    "Lower": _text("ascii_lower"),
+    "StringTrim": _text("trim_blanks"),
+    "StringTrimLeft": _text("trim_left"),
+    "StringTrimRight": _text("trim_right"),
+    "Length": _text("utf8_length", pa.int32()),
+    "Substring": _substring,
+    "DateAdd": _days("add_checked"),
+    "DateSub": _days("subtract_checked"),
+    "DateDiff": _days_between,
+    "Year": _of_date("year_of"),
+    "Month": _of_date("month_of"),
+    "DayOfMonth": _of_date("day_of"),
+}
+"""By the name of Catalyst's class; ``nvl``, ``ifnull``, ``nullif`` and ``nvl2`` are replaced by
+these before. Columns, literals and casts that hold every value belong to the table, too."""
+_REFUSED = frozenset({"Collate"})

@@ -1,0 +1,105 @@
+"""Calls of Arrow's functions as plain values, and their results.
+
+A `Call` travels to workers. Besides the functions of `pyarrow.compute` there are those that take
+something else than values, or check a proof that the result is Spark's: they raise an
+`pa.ArrowException` where there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Call: TypeAlias = tuple[Any, ...]
+"""``("target", name)``, ``("source", name)``, ``("value", value, type)``, or the name of a function
+with its arguments: calls, and what is no tuple as it is."""
+
+
+def evaluated(call: Call, column: Callable[[str, Any], pa.Array]) -> Any:
+    """Return the values of a call, a scalar if it reads no column.
+
+    ``column`` returns a column by its side and the name in the call.
+
+    Raises:
+        pa.ArrowException: there is no result, or no proof of it.
+
+    >>> call = ("add", ("target", "x"), ("value", 1, pa.int64()))
+    >>> evaluated(call, lambda *_: pa.array([1, None])).to_pylist()
+    [2, None]
+    """
+    name, *rest = call
+    if name in ("target", "source"):
+        return column(name, rest[0])
+    if name == "value":
+        return pa.scalar(*rest)
+    arguments = [evaluated(one, column) if isinstance(one, tuple) else one for one in rest]
+    own = _OWN.get(name)
+    return pc.call_function(name, arguments) if own is None else own(*arguments)
+
+
+def evaluated_rows(call: Call, column: Callable[[str, Any], pa.Array], num_rows: int) -> pa.Array:
+    """Return the values of a call in so many rows, also of one that reads no column.
+
+    Raises:
+        pa.ArrowException: there is no result, or no proof of it.
+
+    >>> evaluated_rows(("value", "x", pa.string()), lambda *_: pa.array([]), 2).to_pylist()
+    ['x', 'x']
+    """
+    found = evaluated(call, column)
+    return pa.repeat(found, num_rows) if isinstance(found, pa.Scalar) else found
+
+
+def _joined(*texts: Any) -> Any:
+    return pc.binary_join_element_wise(*texts, "", null_handling="emit_null")
+
+
+def _ascii(function: str) -> Callable[[Any], Any]:
+    def changed(text: Any) -> Any:
+        proof = pc.string_is_ascii(text)
+        if (proof if isinstance(proof, pa.Scalar) else pc.all(proof)).as_py() is False:
+            raise pa.ArrowInvalid("a text that is not of ASCII letters")
+        return pc.call_function(function, [text])
+
+    return changed
+
+
+def _part(text: Any, start: int, stop: int | None) -> Any:
+    return pc.utf8_slice_codeunits(text, start=start, stop=stop)
+
+
+def _rounded(value: Any, kind: pa.DataType) -> Any:
+    """Return decimals of fewer digits, rounded half up as Spark does."""
+    return pc.cast(pc.round(value, ndigits=kind.scale, round_mode="half_towards_infinity"), kind)
+
+
+def _date_part(function: str) -> Callable[[Any], Any]:
+    def found(date: Any) -> Any:
+        if not isinstance(date, pa.Scalar) and len(date) > date.null_count:
+            first, last = (pc.cast(one, pa.int32()).as_py() for one in pc.min_max(date).values())
+            if first < _FIRST_DAY or last > _LAST_DAY:
+                raise pa.ArrowInvalid("a date outside of the years 1 to 9999")
+        return pc.cast(pc.call_function(function, [date]), pa.int32())
+
+    return found
+
+
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
+"""The first day of year 1 and the last one of 9999, counted from 1970."""
+_OWN: dict[str, Callable[..., Any]] = {
+    "cast_to": pc.cast,
+    "round_to": _rounded,
+    "join_texts": _joined,
+    "ascii_upper": _ascii("ascii_upper"),
+    "ascii_lower": _ascii("ascii_lower"),
+    "trim_blanks": lambda text: pc.utf8_trim(text, characters=" "),
+    "trim_left": lambda text: pc.utf8_ltrim(text, characters=" "),
+    "trim_right": lambda text: pc.utf8_rtrim(text, characters=" "),
+    "text_part": _part,
+    "year_of": _date_part("year"),
+    "month_of": _date_part("month"),
+    "day_of": _date_part("day"),
+}
