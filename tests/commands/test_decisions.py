@@ -114,8 +114,10 @@ def test_partitions_of_new_rows_and_of_many_files() -> None:
         columns=(PartitionColumn(physical_name="p", type=STRING, is_padded=False, time_zone=None),)
     )
     assert added_partitions([x, add("z", {"p": "z"}, data_change=False)], by_text) == {("x",)}
+    files = FileTable.of([y, x, y, x, x])
+    assert partitions_over_threshold(files, by_text, min_num_files=2) == [("x",), ("y",)]
     files = FileTable.of([x, y, x])
-    assert partitions_over_threshold(files, by_text, min_num_files=2) == {("x",)}
+    assert partitions_over_threshold(files, by_text, min_num_files=2) == [("x",)]
 
 
 def test_metrics_of_nothing_left() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from puredelta.errors import DeltaError, ErrorCode
 from puredelta.log.commit.commit_request import Phase
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.write.bin_rewrite import spark_hash
+from puredelta.spark.write.parquet_job import temporary_settings
 from puredelta.tables import DeltaTable
 from tests.commands.dml.features import (
     FEED,
@@ -170,6 +172,19 @@ def test_auto_compaction_follows_writes_and_merges(spark: SparkSession, tmp_path
     finally:
         for name in ("minNumFiles", "maxFileSize", "enabled"):
             spark.conf.unset(f"{PREFIX}autoCompact.{name}")
+
+
+def test_auto_compaction_works_on_so_many_partitions(spark: SparkSession, tmp_path: Path) -> None:
+    wish = {"delta.autoOptimize.autoCompact": "true"}
+    files = ([(n, "v", p)] for n, p in enumerate("xyyzzz"))
+    log = make_table(spark, tmp_path, *files, properties=wish, partition_by=["p"])
+    new = pa.table({"k": pa.array([7, 8, 9], pa.int32()), "v": ["w"] * 3, "p": ["x", "y", "z"]})
+    auto = {"minNumFiles": "2", "maxNumModifiedPartitions": "2"}
+    with temporary_settings(spark, {f"{PREFIX}autoCompact.{k}": v for k, v in auto.items()}):
+        puredelta.write(spark.createDataFrame(new), str(tmp_path), mode="append")
+    assert operations(log)[:2] == ["OPTIMIZE", "WRITE"]
+    left = Counter(log.snapshot().files.partition_texts("p").to_pylist())
+    assert left == {"x": 2, "y": 1, "z": 1}
 
 
 def test_what_is_refused(spark: SparkSession, tmp_path: Path) -> None:

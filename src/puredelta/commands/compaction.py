@@ -91,6 +91,8 @@ class AutoCompactSettings:
     """``autoCompact.minNumFiles``: a partition with fewer small files is not compacted."""
     changed_partitions_only: bool
     """``autoCompact.modifiedPartitionsOnly.enabled``."""
+    max_num_partitions: int
+    """``autoCompact.maxNumModifiedPartitions``: so many of those that the commit added to."""
     skips_blind_appends: bool
     """``autoCompact.nonBlindAppend.enabled``."""
 
@@ -112,6 +114,7 @@ class AutoCompactSettings:
             ),
             min_num_files=_size(delta_conf.AUTO_COMPACT_MIN_FILES, settings),
             changed_partitions_only=delta_conf.AUTO_COMPACT_CHANGED_ONLY.flag(settings),
+            max_num_partitions=_size(delta_conf.AUTO_COMPACT_MAX_PARTITIONS, settings),
             skips_blind_appends=delta_conf.AUTO_COMPACT_NOT_BLIND.flag(settings),
         )
 
@@ -467,8 +470,9 @@ def _compact(command: Command, committed: Committed) -> None:
     partitioning = Partitioning.of(snapshot.config, zone)
     wanted = partitions_over_threshold(small, partitioning, min_num_files=settings.min_num_files)
     if settings.changed_partitions_only:
-        wanted &= changed
-    mask = [key in wanted for key in files.partition_keys(partitioning)]
+        wanted = [key for key in wanted if key in changed][: settings.max_num_partitions]
+    chosen = frozenset(wanted)
+    mask = [key in chosen for key in files.partition_keys(partitioning)]
     considered = list(files.select(pa.array(mask, pa.bool_())).adds())
     bins = plan_compaction(considered, settings.limits, partitioning)
     if bins:
@@ -493,10 +497,10 @@ def added_partitions(adds: Iterable[Add], partitioning: Partitioning) -> frozens
 
 def partitions_over_threshold(
     files: FileTable, partitioning: Partitioning, *, min_num_files: int
-) -> frozenset[PartitionKey]:
-    """Return the partitions with at least that number of files."""
+) -> list[PartitionKey]:
+    """Return the partitions with at least that number of files, those with the most first."""
     counts = Counter(files.partition_keys(partitioning))
-    return frozenset(key for key, count in counts.items() if count >= min_num_files)
+    return [key for key, count in counts.most_common() if count >= min_num_files]
 
 
 def _described(

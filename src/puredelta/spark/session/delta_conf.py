@@ -395,6 +395,13 @@ AUTO_COMPACT_CHANGED_ONLY = DeltaConf(
     default="true",
     effect="auto compaction looks at the partitions that the commit added files to, no others",
 )
+AUTO_COMPACT_MAX_PARTITIONS = DeltaConf(
+    name="autoCompact.maxNumModifiedPartitions",
+    default="128",
+    effect="auto compaction after one commit works on so many partitions at most, unless "
+    "`autoCompact.modifiedPartitionsOnly.enabled` is false: those with the most small files; "
+    "delta-spark takes any",
+)
 AUTO_COMPACT_NOT_BLIND = DeltaConf(
     name="autoCompact.nonBlindAppend.enabled",
     default="false",
@@ -653,7 +660,6 @@ WITHOUT_EFFECT = (
     _without_effect(
         "optimize.zorder.fastInterleaveBits.enabled", "false", "a place on the curve is one long"
     ),
-    _without_effect("autoCompact.maxNumModifiedPartitions", "128", "all partitions go in one job"),
     _without_effect(
         "autoCompact.reservePartitions.enabled",
         "true",
@@ -759,7 +765,6 @@ WITHOUT_EFFECT = (
             "columnMapping.stripMetadata": "true",
             "columnMapping.disallowEnablingWhenColumnMappingMetadataAlreadyExists": "true",
             "deletionVectors.skipCommitCheck": "true",
-            "deletionVectors.propagateCloseFailure": "true",
             "emptyFileCheck.throwEnabled": "false",
             "nullPartitionCheck.throwEnabled": "false",
             "commandInvariantChecksThrow": "false",
@@ -767,6 +772,11 @@ WITHOUT_EFFECT = (
             "typeWidening.bypassUnsupportedTypeChangeCheck": "false",
             "inCommitTimestamp.retainEnablementInfoFix.enabled": "true",
         },
+    ),
+    _without_effect(
+        "deletionVectors.propagateCloseFailure",
+        "true",
+        "a deletion vector that cannot be written is an error, and nothing is committed",
     ),
     *_without_effects(
         "always checked: an expression that a table stores and that may do harm "
@@ -781,7 +791,6 @@ WITHOUT_EFFECT = (
         {
             "alterTable.changeColumn.checkExpressions": "true",
             "changeColumn.checkDependentExpressionsUseV2": "true",
-            "changeColumn.renameColumnEscapeName": "true",
             "liquid.alterColumnAfter.statsSchemaCheck": "true",
             "alter.replaceColumns.safe.enabled": "true",
             "alterTable.bypassCharVarcharToStringFix": "false",
@@ -831,6 +840,11 @@ WITHOUT_EFFECT = (
             "checksumDeletedRecordCountsHistogramMetrics.enabled": "true",
         },
     ),
+    _without_effect(
+        "lastCheckpoint.suppressOptionalFields",
+        "false",
+        "the hint always has its optional fields, which readers pass over by the protocol",
+    ),
     *_without_effects(
         "a checkpoint is one Parquet file, or a JSON file with one sidecar; the "
         "hint has no schema in it, and always a checksum",
@@ -838,7 +852,6 @@ WITHOUT_EFFECT = (
             "checkpointSchema.writeThresholdLength": "20000",
             "checkpointSchema.useFromCheckpointMetadata": "true",
             "lastCheckpoint.checksum.enabled": "true",
-            "lastCheckpoint.suppressOptionalFields": "false",
             "lastCheckpoint.nonFileActions.threshold": "30",
             "lastCheckpoint.sidecars.threshold": "30",
             "checkpoint.partSize": None,
@@ -991,8 +1004,12 @@ WITHOUT_EFFECT = (
             "coordinatedCommits.commitCoordinator.dynamodb.readCapacityUnits": "5",
             "coordinatedCommits.commitCoordinator.dynamodb.writeCapacityUnits": "5",
             "coordinatedCommits.commitFilesIterator.backfillGapFix.enabled": "true",
-            "catalog.enableServerSidePlanning": "false",
         },
+    ),
+    _without_effect(
+        "catalog.enableServerSidePlanning",
+        "false",
+        "the log names the files of a scan; no catalog is asked for them",
     ),
     *_without_effects(
         "the preview feature is not supported: a table that has it is refused",
@@ -1089,6 +1106,11 @@ WITHOUT_EFFECT = (
             "v2.enableMode": "AUTO",
             "changelogV2.enabled": "false",
             "requiredSparkConfsCheck.enabled": "true",
+        },
+    ),
+    *_without_effects(
+        "is of delta-spark's second connector for streams; there is one here",
+        {
             "streaming.initialSnapshotMaxFiles": "100000",
             "streaming.distributedInitialSnapshot": "false",
         },
@@ -1124,6 +1146,7 @@ WITHOUT_EFFECT = (
     *_without_effects(
         "names are always quoted",
         {
+            "changeColumn.renameColumnEscapeName": "true",
             "streaming.sink.implicitCastEscapeColumnNames": "true",
         },
     ),
