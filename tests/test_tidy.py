@@ -62,6 +62,7 @@ SMALL: Mapping[str, str] = {
 ONE_IMPORTER: Mapping[str, frozenset[str]] = {
     "methods of one class of PySpark": frozenset(
         {
+            "activation/catalog_methods.py",
             "activation/merge_into.py",
             "activation/patched_methods.py",
             "activation/reader_methods.py",
@@ -84,7 +85,7 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
             "cli/log_commands.py",
             "cli/session.py",
             "inspection/damage/deep.py",
-            "inspection/environment.py",
+            "inspection/catalogs.py",
             "inspection/migration.py",
         }
     ),
@@ -98,7 +99,7 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
             "statements/execute/cached.py",
             "statements/execute/inserts.py",
             "statements/names/named_columns.py",
-            "statements/parse/maintenance.py",
+            "statements/parse/namespaces.py",
             "statements/parse/row_changes.py",
         }
     ),
@@ -177,7 +178,8 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
     ),
     "one concern of requests to a catalog, which can be tested alone": frozenset(
         {
-            "catalogs/answers.py",
+            "catalogs/glue.py",
+            "catalogs/glue_entries.py",
             "catalogs/table_keys.py",
             "catalogs/unity.py",
             "catalogs/unity_json.py",

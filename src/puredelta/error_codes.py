@@ -532,6 +532,12 @@ class ErrorCode(Enum):
     SCHEMA_NOT_FOUND = ("SCHEMA_NOT_FOUND", "42704",
         "The catalog has no such database.",
         "Check the spelling, or create it: CREATE SCHEMA.")
+    SCHEMA_ALREADY_EXISTS = ("SCHEMA_ALREADY_EXISTS", "42P06",
+        "The catalog has a database of the name.",
+        "Choose another name, or say IF NOT EXISTS.")
+    CATALOG_NOT_FOUND = ("CATALOG_NOT_FOUND", "42P08",
+        "The session has no catalog of the name.",
+        "Check the spelling and the setting `spark.sql.catalog.NAME`.")
     INVALID_SCHEMA_OR_RELATION_NAME = ("INVALID_SCHEMA_OR_RELATION_NAME", "42602",
         "Spark's catalog takes no such name: letters of ASCII, digits and `_` only.",
         "Name the table differently, or by its path.")

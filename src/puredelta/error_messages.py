@@ -415,6 +415,20 @@ class Message(Enum):
         ErrorCode.INVALID_CONF_VALUE,
         "The setting {key} {problem}.",
     )
+    INVALID_CONF_VALUE_NO_BOTO3 = (
+        ErrorCode.INVALID_CONF_VALUE,
+        "A Glue catalog needs boto3: pip install 'puredelta[glue]'.",
+    )
+    INVALID_CONF_VALUE_GLUE = (
+        ErrorCode.INVALID_CONF_VALUE,
+        "The Glue catalog cannot be used: {error}. Check the settings region, profile and endpoint "
+        "of the catalog.",
+    )
+    CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION_DATABASE = (
+        ErrorCode.CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION,
+        "Database {database} has no location, so table {table} needs a LOCATION, or the option "
+        "path.",
+    )
     INVALID_CONF_VALUE_CERTIFICATES = (
         ErrorCode.INVALID_CONF_VALUE,
         "The certificates in {path} cannot be used: {error}. Name a PEM file.",
@@ -1191,6 +1205,29 @@ class Message(Enum):
         ErrorCode.WRITE_FAILED,
         "The Spark server does not see {path}, where this client writes the log of the table: "
         "it has another disk there. Nothing was written. {way_out}",
+    )
+
+    CATALOG_NOT_FOUND = (
+        ErrorCode.CATALOG_NOT_FOUND,
+        "The session has no catalog {catalog}. Set spark.sql.catalog.{catalog}.",
+    )
+    OPERATION_NOT_ALLOWED_UNLOADED_CATALOG = (
+        ErrorCode.OPERATION_NOT_ALLOWED,
+        "Spark executes this statement itself, and catalog {catalog} is one that it cannot load: "
+        "the JAR of its connector is not here, and this library has the tables of {catalog} "
+        "without it. Queries, the statements of docs/sql.md and spark.catalog know its names.",
+    )
+
+    # spark/catalog
+    OPERATION_NOT_ALLOWED_OTHER_FORMAT = (
+        ErrorCode.OPERATION_NOT_ALLOWED,
+        "Table {name} cannot be made with format {format}: in a catalog that Spark cannot load "
+        "only Delta tables are made. Leave the format out, or write to a path.",
+    )
+    OPERATION_NOT_ALLOWED_READ_IN_CATALOG = (
+        ErrorCode.OPERATION_NOT_ALLOWED,
+        "Table {name} cannot be read: its format is {format}. Tables of formats delta, {formats} "
+        "can.",
     )
 
     # sources of statements
@@ -2699,6 +2736,49 @@ class Message(Enum):
         "A view over delta.`/path`, a version or changes of a table, and CACHE TABLE of such "
         "a query, need a classic session. Name the path in each query, or give the rows that "
         "are there now a name: df.createOrReplaceTempView(name).",
+    )
+
+    UNSUPPORTED_ON_CONNECT_USE = (
+        ErrorCode.UNSUPPORTED_ON_CONNECT,
+        "USE {namespace} is not possible over Spark Connect. Write names of three parts.",
+    )
+    OPERATION_NOT_ALLOWED_OTHER_SCHEMA = (
+        ErrorCode.OPERATION_NOT_ALLOWED,
+        "Table {table} cannot move to {new_name}. Name a table in {namespace}, where it is.",
+    )
+    TABLE_OR_VIEW_ALREADY_EXISTS_RENAME = (
+        ErrorCode.TABLE_OR_VIEW_ALREADY_EXISTS,
+        "Table {name} already exists. Choose another name, or drop the table that has it.",
+    )
+    SCHEMA_ALREADY_EXISTS = (
+        ErrorCode.SCHEMA_ALREADY_EXISTS,
+        "Cannot create schema {schema} because it already exists. Choose a different name, drop "
+        "the existing schema, or add IF NOT EXISTS.",
+    )
+    SCHEMA_NOT_FOUND_IN_CATALOG = (
+        ErrorCode.SCHEMA_NOT_FOUND,
+        "The schema {schema} cannot be found. {step}",
+    )
+    OPERATION_NOT_ALLOWED_BY_SPARK = (
+        ErrorCode.OPERATION_NOT_ALLOWED,
+        "{statement} is a statement of Spark, and the current catalog {catalog} is not one that "
+        "Spark can load. Write the whole name in {session_catalog}, or call SET CATALOG "
+        "{session_catalog} first.",
+    )
+    OPERATION_NOT_ALLOWED_CONVERT_IN_CATALOG = (
+        ErrorCode.OPERATION_NOT_ALLOWED,
+        "Table {table} cannot be converted: it is {kind} and of format {format}. External tables "
+        "of Parquet files can. Copy the rows into another table instead.",
+    )
+    OPERATION_NOT_ALLOWED_CLONE_IN_CATALOG = (
+        ErrorCode.OPERATION_NOT_ALLOWED,
+        "A clone cannot be {name}: catalogs have no shallow clones, whose files belong to another "
+        "table. Copy the rows instead: CREATE TABLE {name} AS and a query.",
+    )
+    OPERATION_NOT_ALLOWED_VIEW_IN_CATALOG = (
+        ErrorCode.OPERATION_NOT_ALLOWED,
+        "View {name} cannot be stored in a catalog that Spark cannot load. Create it in "
+        "spark_catalog, where it may name tables with all three parts, or create a TEMPORARY one.",
     )
 
     # statements/names

@@ -81,7 +81,7 @@ def test_every_option_of_every_command_is_read(command: DeclaredCommand) -> None
 def test_defaults() -> None:
     assert read("history", "t").values == {"table": "t", "limit": 20}
     assert read("doctor").values == {
-        "table": None, "migrate": None, "environment": False, "list_files": True,
+        "table": None, "migrate": None, "catalog": None, "environment": False, "list_files": True,
         "deep": False,
     }  # fmt: skip
     assert read("diff", "t", "1").values == {

@@ -115,7 +115,8 @@ class UnityServer:
     tokens_live_s: int = 3600
     url: str = ""
     tables: dict[tuple[str, str, str], Table] = field(default_factory=dict)
-    schemas: dict[tuple[str, str], None] = field(default_factory=dict)
+    schemas: dict[tuple[str, str], dict[str, Any] | None] = field(default_factory=dict)
+    """What was said of each schema; None: nothing."""
     stages: dict[str, str] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
     requests: list[tuple[str, str, Any]] = field(default_factory=list)
@@ -438,6 +439,46 @@ class UnityServer:
         )
         return _page("schemas", [{"name": name} for name in names], query)
 
+    def schema(self, _: Any, __: Any, full_name: str) -> Any:
+        catalog, _, schema = full_name.partition(".")
+        self.require_schema(catalog, schema)
+        said = self.schemas[catalog, schema] or {}
+        return {"name": schema, "catalog_name": catalog, "full_name": full_name, **said}
+
+    def create_schema(self, query: Any, body: Any) -> Any:
+        name = (body["catalog_name"], body["name"])
+        if name[0] not in {catalog for catalog, _ in self.schemas}:
+            raise RefusedError(404, "CATALOG_NOT_FOUND", f"Catalog not found: {name[0]}")
+        if name in self.schemas:
+            raise RefusedError(400, "SCHEMA_ALREADY_EXISTS", f"Schema already exists: {name[1]}")
+        self.schemas[name] = {k: body[k] for k in ("comment", "properties") if k in body}
+        return self.schema(query, None, ".".join(name))
+
+    def drop_schema(self, query: Any, _: Any, full_name: str) -> Any:
+        catalog, _, schema = full_name.partition(".")
+        self.require_schema(catalog, schema)
+        inside = [name for name in self.tables if name[:2] == (catalog, schema)]
+        if inside and query.get("force") != "true":
+            raise RefusedError(400, "INVALID_ARGUMENT", "Cannot delete schema with tables")
+        for name in inside:
+            self.drop(query, None, *name)
+        del self.schemas[catalog, schema]
+        return {}
+
+    def described(self, _: Any, __: Any, full_name: str) -> Any:
+        name = tuple(full_name.split("."))
+        table = self.table(*name)
+        return {
+            "name": name[-1],
+            "table_type": table.kind,
+            "data_source_format": table.format,
+            "storage_location": table.location,
+            "comment": table.comment,
+            "columns": [
+                {"name": one["name"], "type_text": _type_text(one["type"])} for one in table.fields
+            ],
+        }
+
     def token(self, _: Any, body: Any) -> Any:
         given = urllib.parse.parse_qs(body if isinstance(body, str) else "")
         if given.get("grant_type") != ["client_credentials"] or not self.clients:
@@ -445,6 +486,13 @@ class UnityServer:
         token = f"oauth-{uuid.uuid4().hex}"
         self.tokens.add(token)
         return {"access_token": token, "expires_in": self.tokens_live_s, "token_type": "Bearer"}
+
+
+_SQL_TYPES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
+
+
+def _type_text(kind: Any) -> str:
+    return _SQL_TYPES.get(kind, kind) if isinstance(kind, str) else str(kind["type"])
 
 
 def _features(protocol: Any) -> dict[str, str]:
@@ -478,7 +526,11 @@ _ROUTES: list[tuple[str, str, Callable[..., Any]]] = [
     ("GET", "/delta/v1/staging-tables/([^/]+)/credentials", UnityServer.credentials_of_stage),
     ("POST", "/temporary-path-credentials", UnityServer.credentials_of_path),
     ("GET", "/tables", UnityServer.listed_tables),
+    ("GET", "/tables/([^/]+)", UnityServer.described),
     ("GET", "/schemas", UnityServer.listed_schemas),
+    ("POST", "/schemas", UnityServer.create_schema),
+    ("GET", "/schemas/([^/]+)", UnityServer.schema),
+    ("DELETE", "/schemas/([^/]+)", UnityServer.drop_schema),
     ("POST", "/oauth/token", UnityServer.token),
 ]
 

@@ -8,6 +8,7 @@ from enum import Enum
 from functools import partial
 from typing import Any, TypeAlias
 
+from puredelta.activation import catalog_methods as of_catalog
 from puredelta.activation import table_writing
 from puredelta.activation.captured_options import CapturedOptions, TableOptions
 from puredelta.activation.patches import Make, Method, Patches, session_behind
@@ -210,6 +211,27 @@ def _capturing_table_writer(original: Method) -> Method:
     return call
 
 
+_CATALOG: Mapping[str, Make] = {
+    "cacheTable": of_catalog.own_cache_table,
+    "currentCatalog": of_catalog.own_current_catalog,
+    "currentDatabase": of_catalog.own_current_database,
+    "databaseExists": of_catalog.own_database_exists,
+    "getDatabase": of_catalog.own_get_database,
+    "getTable": of_catalog.own_get_table,
+    "isCached": of_catalog.own_is_cached,
+    "listCatalogs": of_catalog.own_list_catalogs,
+    "listColumns": of_catalog.own_list_columns,
+    "listDatabases": of_catalog.own_list_databases,
+    "listTables": of_catalog.own_list_tables,
+    "recoverPartitions": of_catalog.own_refresh_table,
+    "refreshTable": of_catalog.own_refresh_table,
+    "setCurrentCatalog": of_catalog.own_set_current_catalog,
+    "setCurrentDatabase": of_catalog.own_set_current_database,
+    "tableExists": of_catalog.own_table_exists,
+    "uncacheTable": of_catalog.own_uncache_table,
+}
+"""Methods of ``spark.catalog`` that take or return names."""
+
 PATCHED_METHODS: tuple[PatchedMethod, ...] = (
     *_capturing(Owner.READER, _READER),
     PatchedMethod(Owner.READER, "load", delta_load),
@@ -248,6 +270,7 @@ PATCHED_METHODS: tuple[PatchedMethod, ...] = (
     PatchedMethod(Owner.STREAM_WRITER, "toTable", delta_to_table),
     PatchedMethod(Owner.CATALOG, "createTable", delta_create_table),
     *(PatchedMethod(Owner.CATALOG, name, knowing_entries) for name in _OF_ENTRIES),
+    *(PatchedMethod(Owner.CATALOG, name, make) for name, make in _CATALOG.items()),
     PatchedMethod(Owner.SESSION, "table", delta_table(lambda session: session)),
     PatchedMethod(Owner.SESSION, "sql", delta_sql),
 )

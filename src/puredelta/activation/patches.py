@@ -55,12 +55,12 @@ class Patches:
                 setattr(owner, name, original)
 
 
-_SESSION_NAMES = ("_spark", "_session", "_client")
+_SESSION_NAMES = ("_spark", "_session", "_client", "_sparkSession")
 """Attributes in which builders keep their session; a Connect reader has its client."""
 
 
 def session_behind(builder: Any) -> SparkSession:
-    """Return the session of a reader or a writer."""
+    """Return the session of a reader, a writer or a catalog."""
     known = vars(builder)
     found: SparkSession = next(known[name] for name in _SESSION_NAMES if name in known)
     return found

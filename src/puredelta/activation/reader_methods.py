@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -33,12 +34,13 @@ from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.storage import session_storage
 from puredelta.statements.execute.cached import run_cache_statement
 from puredelta.statements.execute.dispatch import run_ours, run_query
+from puredelta.statements.execute.namespaces import require_for_spark
 from puredelta.statements.names.catalog_query import (
     catalog_command,
     catalog_query,
     catalog_rows,
 )
-from puredelta.statements.names.names import find_location
+from puredelta.statements.names.names import find_location, rows_in_catalog
 from puredelta.statements.names.parameters import with_computed_names
 from puredelta.statements.names.stored_views import find_stored_view_rows, need_names
 from puredelta.store.registry import has_scheme
@@ -78,11 +80,13 @@ def delta_table(session: Callable[[Any], SparkSession]) -> Make:
             spark, captured = session(self), CapturedOptions.of(self)
             location = name.path
             in_catalog = location is None and find_identifier(spark, name.parts) is not None
-            if location is None and (captured.options or in_catalog):
+            if in_catalog:
+                found = rows_in_catalog(spark, name, partial(rows_at, spark, captured))
+                return qualified(found, name.qualifier)
+            if location is None and captured.options:
                 location = find_location(spark, name)
             if location is not None:
-                found = rows_at(spark, captured, location)
-                return qualified(found, name.qualifier) if in_catalog else found
+                return rows_at(spark, captured, location)
             if is_connect(spark):
                 named = catalog_rows(spark, name.parts)
                 return original(self, tableName) if named is None else named
@@ -157,8 +161,9 @@ def delta_sql(original: Method) -> Method:
             return result
         if is_connect(self):
             return _by_client(self, original, text, args, kwargs)
+        require_for_spark(self, text)
         found = _named(self, _FIELD.sub("field", text) if kwargs else text)
-        if need_names(found.views):
+        if need_names(self, found.views):
             result = run_query(self, text, args=args, fields=kwargs)
             if result is not None:
                 return result

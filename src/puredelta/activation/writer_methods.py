@@ -20,7 +20,7 @@ from puredelta.activation.table_writing import define
 from puredelta.activation.writing import create_named, insert_into, save, save_as_table
 from puredelta.commands.create.create_table import CreateMode
 from puredelta.errors import Message, UnsupportedError
-from puredelta.spark.catalog.unity_entries import creation_name, is_name_taken
+from puredelta.spark.catalog.unity_entries import creation_name, is_made_as_delta, is_name_taken
 from puredelta.spark.session.names import is_delta
 from puredelta.spark.session.session import is_connect
 from puredelta.statements.names.names import existing_location, find_location, find_name
@@ -90,7 +90,7 @@ def delta_create_table(original: Method) -> Method:
         given = {**options, **({} if path is None else {"path": path})}
         if (
             table is not None
-            and is_delta(spark, source)
+            and is_made_as_delta(spark, table.parts, source)
             and isinstance(schema, StructType | None)
             and create_named(spark, table, schema, description=description, options=given)
         ):
@@ -137,7 +137,7 @@ def delta_definition(mode: CreateMode) -> Make:
     """``df.writeTo(name)`` with ``create``, ``replace`` or ``createOrReplace``."""
 
     def write(captured: CapturedOptions, table: TableOptions, name: TableName) -> bool:
-        if not is_delta(table.rows.sparkSession, captured.format):
+        if not is_made_as_delta(table.rows.sparkSession, name.parts, captured.format):
             return False
         return define(captured, table, name, mode=mode)
 
@@ -206,7 +206,7 @@ def _location(writer: Any, captured: CapturedOptions, name: TableName) -> str | 
     """Return the table's location, and create the table if needed; None if it is no Delta table."""
     spark = session_behind(writer)
     known = existing_location(spark, name)
-    if known is None and not is_delta(spark, captured.format):
+    if known is None and not is_made_as_delta(spark, name.parts, captured.format):
         return None
     _require_classic(spark)
     if known is not None:

@@ -35,7 +35,8 @@ from puredelta.spark.catalog.catalog_entries import (
     find_table,
     follow_columns,
 )
-from puredelta.spark.catalog.unity_entries import creation_name, is_name_taken
+from puredelta.spark.catalog.unity_entries import creation_name, is_made_as_delta, is_name_taken
+from puredelta.spark.session.catalogs import find_identifier
 from puredelta.spark.session.storage import file_system_options, open_log
 from puredelta.spark.session.types import to_spark
 from puredelta.spark.values.inserted_rows import stored_by_name
@@ -85,7 +86,9 @@ def save_as_table(
     mode = _mode(captured)
     location = existing_location(spark, name)
     appends = captured.format is None and mode is SaveMode.APPEND
-    if location is not None and (is_delta or (appends and name.path is None)):
+    is_default = captured.format is None and find_identifier(spark, name.parts) is not None
+    takes_rows = is_delta or is_default or (appends and name.path is None)
+    if location is not None and takes_rows:
         log = open_log(spark, location)
         if name.path is None or log.exists():
             _write_known(rows, captured.without_option("path"), log, name)
@@ -93,7 +96,8 @@ def save_as_table(
             first = FirstRows(rows=rows, options=write_options(captured))
             create_table_as(first, log, _definition(captured), mode=_how(mode))
         return True
-    entry = creation_name(spark, name.parts) if is_delta else None
+    is_made = name.path is None and is_made_as_delta(spark, name.parts, captured.format)
+    entry = creation_name(spark, name.parts) if is_delta or is_made else None
     if entry is None or is_name_taken(spark, entry):
         return False
     table = NewTable(

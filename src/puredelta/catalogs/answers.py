@@ -13,6 +13,8 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from puredelta.catalogs.catalog import (
+    CatalogEntry,
+    DescribedSchema,
     LoadedTable,
     RatifiedCommit,
     StagedTable,
@@ -89,6 +91,40 @@ def location_from(text: str, source: str, *, allow_local: bool) -> str:
     if parts.scheme not in _SCHEMES or not parts.netloc or not path.strip("/"):
         raise wrong_answer(source, f"the location {text!r} names no directory of known storage")
     return f"{parts.scheme}://{parts.netloc}{path}".rstrip("/")
+
+
+def described_schema(answer: object, name: str) -> DescribedSchema:
+    """Return a schema from ``{name, comment, properties}``."""
+    whole = mapping(answer, "the answer", name)
+    return DescribedSchema(
+        name=name,
+        comment=str(whole.get("comment") or ""),
+        location=str(whole.get("storage_location") or whole.get("storage_root") or ""),
+        properties=texts(whole.get("properties"), "properties", name),
+    )
+
+
+def described_table(
+    answer: object, name: TableIdentifier, *, allow_local: bool = True
+) -> CatalogEntry:
+    """Return a table of any format from its entry in the older API."""
+    source = str(name)
+    whole = mapping(answer, "the answer", source)
+    location = whole.get("storage_location")
+    rows = [mapping(row, "a column", source) for row in whole.get("columns") or ()]
+    return CatalogEntry(
+        name=name,
+        format=str(whole.get("data_source_format") or "").lower(),
+        kind=str(whole.get("table_type") or ""),
+        comment=str(whole.get("comment") or ""),
+        location=location_from(str(location), source, allow_local=allow_local)
+        if location
+        else None,
+        columns=tuple(
+            (member(row, "name", str, source), member(row, "type_text", str, source))
+            for row in rows
+        ),
+    )
 
 
 def loaded_table(answer: object, name: TableIdentifier, *, allow_local: bool = True) -> LoadedTable:

@@ -147,6 +147,32 @@ class ListedTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogEntry:
+    """A table of any format, as the catalog describes it."""
+
+    name: TableIdentifier
+    format: str
+    """In lower case; empty for a view."""
+    kind: str
+    """``MANAGED``, ``EXTERNAL``, or the catalog's own word."""
+    location: str | None
+    """Decoded; None for what has no files."""
+    columns: tuple[tuple[str, str], ...] = ()
+    """Names with Spark's types as text; empty where the catalog does not know them."""
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribedSchema:
+    """A schema, as the catalog describes it."""
+
+    name: str
+    comment: str = ""
+    location: str = ""
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StagedTable:
     """A place that the catalog has chosen for a new table, with the demands on it."""
 
@@ -271,3 +297,25 @@ class Catalog(Protocol):
 
     def keys_of_path(self, location: str) -> Sequence[VendedKeys]:
         """Return storage keys for the location of a new external table."""
+
+
+class ListedCatalog(Catalog, Protocol):
+    """A catalog with what statements need beyond the tables themselves."""
+
+    def schema(self, name: str) -> DescribedSchema:
+        """Return what the catalog says of a schema."""
+
+    def create_schema(self, schema: DescribedSchema) -> None:
+        """Make a schema."""
+
+    def drop_schema(self, name: str, *, cascade: bool) -> None:
+        """Remove a schema; with its tables only if ``cascade``."""
+
+    def default_location(self, name: TableIdentifier) -> str | None:
+        """Return the place of a new table that names none; None where `stage` chooses it."""
+
+    def follow(self, name: TableIdentifier, update: TableUpdate) -> None:
+        """Take over the changes of a table whose commits the catalog does not ratify."""
+
+    def describe(self, name: TableIdentifier) -> CatalogEntry:
+        """Return what the catalog says of a table of any format."""

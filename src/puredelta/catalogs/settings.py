@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache, partial
 
-from puredelta.catalogs.catalog import Catalog
+from puredelta.catalogs.catalog import ListedCatalog
+from puredelta.catalogs.glue import GlueCatalog, glue_client
 from puredelta.catalogs.tokens import (
     OAuthTokens,
     TokenSource,
@@ -36,6 +38,7 @@ SESSION_CATALOG = "spark_catalog"
 _STORAGE = "storage."
 
 KEYS: Mapping[str, str] = {
+    "type": "`unity`, the default, or `glue`",
     "uri": "address of the server, as in the key of Spark",
     "token_file": "file with the token, read at each request",
     "token_env": "environment variable with the token, read at each request",
@@ -43,6 +46,10 @@ KEYS: Mapping[str, str] = {
     "local_files": "`true` lets a catalog on another machine name tables on local disks",
     "ca_file": "PEM file with the certificates that sign the server's",
     "timeout_s": "seconds that one request may take; 60",
+    "region": "of a Glue catalog: the AWS region",
+    "profile": "of a Glue catalog: the profile of AWS settings with its keys",
+    "catalog_id": "of a Glue catalog: the AWS account, if it is another one",
+    "endpoint": "of a Glue catalog: another address of the service",
     "storage.OPTION": "option of the object store by obstore's name, such as `endpoint`, `region`",
 }
 """What ``spark.puredelta.catalog.NAME.*`` takes."""
@@ -53,13 +60,13 @@ _OWN_KEYS = frozenset(key for key in KEYS if not key.startswith(_STORAGE))
 class ConfiguredCatalog:
     """A catalog with the settings for the storage of its tables."""
 
-    catalog: Catalog
+    catalog: ListedCatalog
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Options of object stores that every table of the catalog needs beside its keys."""
 
 
 def catalog_names(settings: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the names of the Unity catalogs of a session, sorted.
+    """Return the names of the session's catalogs of this library, sorted.
 
     >>> catalog_names({"spark.sql.catalog.main": "io.unitycatalog.spark.UCSingleCatalog"})
     ('main',)
@@ -70,15 +77,16 @@ def catalog_names(settings: Mapping[str, str]) -> tuple[str, ...]:
         if key.startswith(SPARK_PREFIX) and value.strip() in UNITY_CLASSES
     }
     found |= {
-        key.removeprefix(OWN_PREFIX).removesuffix(".uri")
+        key.removeprefix(OWN_PREFIX).removesuffix(end)
         for key in settings
-        if key.startswith(OWN_PREFIX) and key.endswith(".uri")
+        for end in (".uri", ".type")
+        if key.startswith(OWN_PREFIX) and key.endswith(end)
     }
     return tuple(sorted(name for name in found - {SESSION_CATALOG} if "." not in name and name))
 
 
 def find_catalog(settings: Mapping[str, str], name: str) -> ConfiguredCatalog | None:
-    """Return the Unity catalog of a name, None if the session has none; nothing is connected.
+    """Return the catalog of a name, None if the session has none; nothing is connected.
 
     Raises:
         InvalidRequestError: a setting of the catalog is wrong (INVALID_CONF_VALUE).
@@ -90,6 +98,26 @@ def find_catalog(settings: Mapping[str, str], name: str) -> ConfiguredCatalog | 
     for key in own:
         if key not in _OWN_KEYS and not key.startswith(_STORAGE):
             raise _wrong(f"{OWN_PREFIX}{name}.{key}", f"is unknown. Known are: {', '.join(KEYS)}")
+    kind = own.get("type", "unity").strip().lower()
+    options = {k.removeprefix(_STORAGE): v for k, v in own.items() if k.startswith(_STORAGE)}
+    if kind == "glue":
+        return ConfiguredCatalog(catalog=_glue(name, own), storage_options=options)
+    if kind != "unity":
+        raise _wrong(f"{OWN_PREFIX}{name}.type", f"is {kind!r}. Use unity or glue")
+    return ConfiguredCatalog(catalog=_unity(name, theirs, own), storage_options=options)
+
+
+def _glue(name: str, own: Mapping[str, str]) -> GlueCatalog:
+    region, endpoint, profile = own.get("region"), own.get("endpoint"), own.get("profile")
+    return GlueCatalog(
+        name=name,
+        client=cache(partial(glue_client, region=region, endpoint=endpoint, profile=profile)),
+        catalog_id=own.get("catalog_id"),
+        allow_local=_is_true(own.get("local_files")),
+    )
+
+
+def _unity(name: str, theirs: Mapping[str, str], own: Mapping[str, str]) -> UnityCatalog:
     uri_key = f"{OWN_PREFIX if 'uri' in own else SPARK_PREFIX}{name}.uri"
     uri = own.get("uri") or theirs.get("uri")
     if not uri:
@@ -97,15 +125,13 @@ def find_catalog(settings: Mapping[str, str], name: str) -> ConfiguredCatalog | 
     allow_http = _is_true(own.get("allow_http"))
     url = require_safe_url(uri, setting=uri_key, allow_http=allow_http)
     transport = HttpTransport(timeout_s=_seconds(own, name), ca_file=own.get("ca_file"))
-    catalog = UnityCatalog(
+    return UnityCatalog(
         name=name,
         url=url,
         tokens=_tokens(name, theirs, own, transport, allow_http=allow_http),
         send=transport.send,
         allow_local=is_loopback(url) or _is_true(own.get("local_files")),
     )
-    options = {k.removeprefix(_STORAGE): v for k, v in own.items() if k.startswith(_STORAGE)}
-    return ConfiguredCatalog(catalog=catalog, storage_options=options)
 
 
 def _below(settings: Mapping[str, str], prefix: str) -> dict[str, str]:

@@ -15,6 +15,8 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from puredelta.catalogs.answers import (
+    described_schema,
+    described_table,
     loaded_table,
     mapping,
     member,
@@ -24,6 +26,8 @@ from puredelta.catalogs.answers import (
 )
 from puredelta.catalogs.catalog import (
     NO_UPDATE,
+    CatalogEntry,
+    DescribedSchema,
     KeyUse,
     ListedTable,
     LoadedTable,
@@ -94,6 +98,41 @@ class UnityCatalog:
                 format=str(row.get("data_source_format") or "").lower(),
                 kind=str(row.get("table_type") or ""),
             )
+
+    def schema(self, name: str) -> DescribedSchema:
+        """Return the schema, with its comment and properties."""
+        answer = self._read(f"/schemas/{_full_name(self.name, name)}")
+        return described_schema(answer, name)
+
+    def create_schema(self, schema: DescribedSchema) -> None:
+        """Make a schema; a location is the root of its managed tables."""
+        body: dict[str, Any] = {"name": schema.name, "catalog_name": self.name}
+        if schema.comment:
+            body["comment"] = schema.comment
+        if schema.location:
+            body["storage_root"] = schema.location
+        if schema.properties:
+            body["properties"] = dict(schema.properties)
+        self._call("POST", "/schemas", body)
+
+    def drop_schema(self, name: str, *, cascade: bool) -> None:
+        """Remove a schema; the server refuses one with tables, unless ``cascade``."""
+        path = f"/schemas/{_full_name(self.name, name)}"
+        self._call("DELETE", path, query={"force": "true"} if cascade else None)
+
+    def describe(self, name: TableIdentifier) -> CatalogEntry:
+        """Return the entry of a table of any format."""
+        answer = self._read(f"/tables/{_full_name(*name.parts)}")
+        return described_table(answer, name, allow_local=self.allow_local)
+
+    def default_location(self, name: TableIdentifier) -> str | None:
+        """Return None: the server chooses, see `stage`."""
+        del name
+        return None
+
+    def follow(self, name: TableIdentifier, update: TableUpdate) -> None:
+        """Do nothing: the server keeps no copy of an external table's definition in step."""
+        del name, update
 
     def load(self, name: TableIdentifier) -> LoadedTable:
         """Return the table, with the commits that are not forgotten yet."""
@@ -275,6 +314,10 @@ def _request(method: str, url: str, content: bytes | None, token: str | None) ->
         headers["Authorization"] = f"Bearer {token}"
     secrets = () if token is None else (token,)
     return HttpRequest(method=method, url=url, body=content, headers=headers, secrets=secrets)
+
+
+def _full_name(*parts: str) -> str:
+    return quote(".".join(parts), safe="")
 
 
 def _schema_path(name: TableIdentifier) -> str:

@@ -94,6 +94,7 @@ COMMANDS = (
         (
             DeclaredArgument("table", "Check it.", required=False),
             _file("--migrate", "A script written for delta-spark."),
+            _option("--catalog", "A catalog that --conf describes: its server, token and files."),
             _switch("--environment", "Check it, too, beside a table."),
             _switch("--deep", "Compare the whole log with itself and with the data files."),
             _option("list_files --files/--no-files", "List the table's files.", default=True),

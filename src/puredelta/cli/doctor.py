@@ -1,4 +1,4 @@
-"""``puredelta doctor``: checks of this machine, a table or a script."""
+"""``puredelta doctor``: checks of this machine, a table, a catalog or a script."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from puredelta.cli.log_commands import open_log
 from puredelta.cli.output import ExitCode
 from puredelta.cli.parse import Context
 from puredelta.errors import InvalidRequestError, Message
+from puredelta.inspection.catalogs import catalog_findings
 from puredelta.inspection.damage.deep import deep_findings
 from puredelta.inspection.environment import environment_findings, location_findings
 from puredelta.inspection.findings import Finding, Severity, worst
 from puredelta.inspection.migration import script_findings
 from puredelta.inspection.table_checks import table_findings
+from puredelta.store.registry import NO_SESSION
 
 
 def doctor(
@@ -20,25 +22,30 @@ def doctor(
     *,
     table: str | None,
     migrate: Path | None,
-    environment: bool,
-    list_files: bool,
-    deep: bool,
+    catalog: str | None,
+    **switches: bool,
 ) -> ExitCode:
-    """Run the requested checks; without a table or a script, those of the environment."""
+    """Run the requested checks; without any, those of the environment.
+
+    The switches are ``environment``, ``list_files`` and ``deep``.
+    """
     found: list[Finding] = []
     if migrate is not None:
         found += script_findings(migrate)
+    if catalog is not None:
+        storage = NO_SESSION.with_options(context.storage_options)
+        found += catalog_findings(context.conf, catalog, storage)
     if table is not None:
         log = open_log(context, table)
         reached = list(location_findings(log))
         found += reached
         if worst(reached) is not Severity.ERROR:
-            found += table_findings(log, lists_files=list_files)
-            if deep:
+            found += table_findings(log, lists_files=switches["list_files"])
+            if switches["deep"]:
                 found += deep_findings(log, progress=context.output.note)
-    elif deep:
+    elif switches["deep"]:
         raise InvalidRequestError(Message.INVALID_WRITE_OPTION_DEEP_WITHOUT_TABLE)
-    if environment or (table is None and migrate is None):
+    if switches["environment"] or (table is None and migrate is None and catalog is None):
         found += environment_findings()
     context.output.findings(found)
     return ExitCode.FINDINGS if worst(found) is Severity.ERROR else ExitCode.DONE

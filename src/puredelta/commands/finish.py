@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+from puredelta.catalogs.catalog import name_of_address
 from puredelta.commands.command import Command, PostCommitHook
 from puredelta.commands.dependent_rules import require_harmless_change
 from puredelta.commands.generate import update_manifests
@@ -22,6 +23,7 @@ from puredelta.errors import CommitUnknownError, DeltaError
 from puredelta.iceberg.entry import export_log
 from puredelta.log.commit.commit_request import CommitRequest, Committed
 from puredelta.log.commit.post_commit import CheckpointWish, write_due_checkpoint
+from puredelta.log.managed.table_update import table_update
 from puredelta.protocol.actions.actions import (
     Action,
     Add,
@@ -31,6 +33,7 @@ from puredelta.protocol.actions.actions import (
 )
 from puredelta.protocol.actions.paths import path_below_root
 from puredelta.spark.catalog.relation_cache import refresh_cached_frames
+from puredelta.spark.session.catalogs import require_catalog
 from puredelta.spark.write.parquet_job import named_failures
 
 logger = logging.getLogger(__name__)
@@ -138,6 +141,20 @@ def _refresh(command: Command, committed: Committed) -> None:
         refresh_cached_frames(command.spark, command.log)
 
 
+def _follow_in_catalog(command: Command, committed: Committed) -> None:
+    """Let the catalog entry of a table show its newest columns.
+
+    A catalog that ratifies commits has learned of them with the commit.
+    """
+    name = name_of_address(command.log.address)
+    is_changed = any(isinstance(action, Metadata) for action in committed.actions)
+    if name is None or command.log.managed is not None or not is_changed:
+        return
+    before = None if command.existing is None else command.existing.config
+    update = table_update(before, committed.config, committed.actions)
+    require_catalog(command.spark, name.catalog).follow(name, update)
+
+
 def _follow(command: Command, committed: Committed) -> None:
     """Update symlink manifests, repeatedly if other commits follow meanwhile.
 
@@ -182,9 +199,18 @@ def _nothing() -> None:
 
 
 _MANIFEST_TRIES_MAX = 5
+_CATALOG_ENTRY = PostCommitHook(name="update of the catalog entry", run=_follow_in_catalog)
 _MANIFESTS = PostCommitHook(name="update of symlink manifests", run=_follow)
 _OTHER_FORMATS = PostCommitHook(name="warning about other formats", run=_warn_readers)
 _SET_TRANSACTION = PostCommitHook(name="reset of txnVersion", run=_reset)
 _CACHED_FRAMES = PostCommitHook(name="refresh of cached frames", run=_refresh)
 _ICEBERG = PostCommitHook(name="export to Iceberg", run=_export)
-_HOOKS = (_SET_TRANSACTION, _CACHED_FRAMES, _MANIFESTS, _OTHER_FORMATS, _ICEBERG)
+_HOOKS = (
+    _SET_TRANSACTION,
+    _CACHED_FRAMES,
+    _CATALOG_ENTRY,
+    _MANIFESTS,
+    _OTHER_FORMATS,
+    _ICEBERG,
+)
+"""After every commit, in this order."""

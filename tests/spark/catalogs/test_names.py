@@ -333,7 +333,7 @@ def test_unknown_names_are_errors_of_the_catalog(main: SparkSession, server: Uni
         id="1", kind="EXTERNAL", location="file:/x", fields=[], properties={}, format="CSV"
     )
     with pytest.raises(CatalogRequestError, match="Only Delta tables"):
-        main.sql("SELECT * FROM main.sales.csv")
+        main.sql("DELETE FROM main.sales.csv")
     with pytest.raises(InvalidRequestError, match="demands"):
         main.sql(
             "CREATE TABLE main.sales.x (id INT) TBLPROPERTIES "

@@ -136,7 +136,6 @@ def test_a_name_may_be_computed() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "ALTER TABLE t RENAME TO u",
         "ALTER TABLE t ADD PARTITION (p = 1)",
         "ALTER TABLE t SET SERDEPROPERTIES ('a' = 'b')",
         "ALTER VIEW t SET TBLPROPERTIES ('a' = 'b')",

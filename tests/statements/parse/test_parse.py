@@ -25,23 +25,29 @@ from puredelta.statements.parse.statement import (
     AlterStatement,
     CloneStatement,
     ConvertStatement,
+    CreateSchema,
     DeleteStatement,
     DescribeDetail,
     DescribeHistory,
+    DescribeSchema,
     DescribeTable,
     DropFeature,
     DropNamedStatement,
     DropPathStatement,
+    DropSchema,
     ExplainStatement,
     GenerateStatement,
     LikeStatement,
     MergeStatement,
     OptimizeStatement,
     Rejected,
+    RenameTable,
     ReorgStatement,
     RestoreStatement,
+    ShowCatalogs,
     ShowColumns,
     ShowCreate,
+    ShowCurrent,
     ShowPartitions,
     ShowProperties,
     ShowSchemas,
@@ -53,6 +59,7 @@ from puredelta.statements.parse.statement import (
     Target,
     TruncateStatement,
     UpdateStatement,
+    UseNamespace,
     VacuumStatement,
     ViewLifetime,
     ViewStatement,
@@ -99,8 +106,19 @@ ONE_OF_EACH: dict[str, Statement] = {
     "SHOW COLUMNS IN t": ShowColumns(table=T),
     "SHOW CREATE TABLE t": ShowCreate(table=T),
     "SHOW PARTITIONS t": ShowPartitions(table=T),
-    "SHOW TABLES IN main.sales LIKE 'o*'": ShowTables(catalog="main", schema="sales", pattern="o*"),
-    "SHOW DATABASES FROM main": ShowSchemas(catalog="main"),
+    "SHOW TABLES IN main.sales LIKE 'o*'": ShowTables(namespace=("main", "sales"), pattern="o*"),
+    "ALTER TABLE t RENAME TO main.u": RenameTable(table=TableName(("t",)), new_name=("main", "u")),
+    "CREATE SCHEMA IF NOT EXISTS main.s COMMENT 'c' WITH DBPROPERTIES (a = 'b')": CreateSchema(
+        namespace=("main", "s"), if_not_exists=True, comment="c", properties={"a": "b"}
+    ),
+    "DESCRIBE DATABASE EXTENDED main.s": DescribeSchema(namespace=("main", "s"), extended=True),
+    "DROP NAMESPACE IF EXISTS s CASCADE": DropSchema(
+        namespace=("s",), if_exists=True, cascade=True
+    ),
+    "SHOW CATALOGS LIKE 'm*'": ShowCatalogs(pattern="m*"),
+    "SHOW CURRENT SCHEMA": ShowCurrent(),
+    "USE CATALOG main": UseNamespace(parts=("main",), is_catalog=True),
+    "SHOW DATABASES FROM main": ShowSchemas(namespace=("main",)),
     "DESCRIBE t": DescribeTable(table=T),
     "CREATE VIEW v AS SELECT 1": ViewStatement(lifetime=ViewLifetime.PERMANENT),
     "INSERT INTO t VALUES (1)": SparkParsedStatement(
@@ -136,11 +154,8 @@ def test_every_kind_is_tested() -> None:
         "`MERGE` INTO x",
         "/*+ x */ DELETE FROM x",
         "BEGIN DELETE FROM x; END",
-        "DROP TABLE t",
         "DROP TABLE IDENTIFIER('t')",
-        "ALTER TABLE t RENAME TO u",
         "CREATE FUNCTION f AS 'x'",
-        "SHOW TABLES",
         "DESCRIBE QUERY SELECT 1",
         "FROM t SELECT *",
     ],
@@ -226,3 +241,23 @@ def test_explain_of_what_changes_a_table(text: str, form: str) -> None:
 @pytest.mark.parametrize("text", ["EXPLAIN SELECT 1", "EXPLAIN EXPLAIN DELETE FROM t", "EXPLAIN"])
 def test_explain_of_a_query_is_left_to_spark(text: str) -> None:
     assert parse(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("USE catalog", UseNamespace(parts=("catalog",))),
+        ("USE catalog.s", UseNamespace(parts=("catalog", "s"))),
+        ("USE SCHEMA s;", UseNamespace(parts=("s",), is_catalog=False)),
+        ("SET CATALOG 'main'", UseNamespace(parts=("main",), is_catalog=True)),
+        ("SET CATALOG = 1", None),
+        ("SET a.b = 1", None),
+        ("SHOW TABLES", ShowTables()),
+        ("SHOW VIEWS", None),
+        ("DROP VIEW v", None),
+        ("DESCRIBE schema", DescribeTable(table=TableName(("schema",)))),
+        ("CREATE SCHEMA s MANAGED LOCATION 'x'", None),
+    ],
+)
+def test_statements_about_namespaces(text: str, expected: object) -> None:
+    assert parse(text) == expected

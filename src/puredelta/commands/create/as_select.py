@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
 
+from puredelta.catalogs.catalog import MANAGED_FEATURE, TABLE_ID
 from puredelta.commands.command import command_on
 from puredelta.commands.create.create_table import (
     REPLACING,
@@ -123,6 +124,8 @@ _OF_THE_SOURCE_ALONE = frozenset(
         "delta.inCommitTimestampEnablementTimestamp",
         "delta.inCommitTimestampEnablementVersion",
         "delta.requireCheckpointProtectionBeforeVersion",
+        TABLE_ID,
+        MANAGED_FEATURE,
     }
 )
 _TABLE_FEATURES_WRITER = 7
@@ -157,7 +160,10 @@ def _protocol_wishes(protocol: Protocol) -> dict[str, str]:
             "delta.minReaderVersion": str(protocol.min_reader_version),
             "delta.minWriterVersion": str(protocol.min_writer_version),
         }
-    wanted = supported_features(protocol) - {CLUSTERING}
+    wanted = supported_features(protocol) - {
+        CLUSTERING,
+        MANAGED_FEATURE.removeprefix(FEATURE_PREFIX),
+    }
     return {FEATURE_PREFIX + name: "supported" for name in sorted(wanted)}
 
 

@@ -59,6 +59,7 @@ from puredelta.spark.catalog.catalog_entries import (
 )
 from puredelta.spark.catalog.unity_entries import (
     CatalogPlace,
+    chosen_location,
     existing_place,
     external_place,
     identifier_of,
@@ -241,8 +242,9 @@ def define_in_catalog(spark: SparkSession, table: NewTable, *, mode: CreateMode)
         return known.log.address
     if mode is CreateMode.REPLACE:
         raise nothing_to_replace(str(name))
-    if table.location is not None:
-        return _create_external(spark, table, name, mode)
+    location = table.location or chosen_location(spark, name)
+    if location is not None:
+        return _create_external(spark, replace(table, location=location), name, mode)
     place = managed_place(spark, name)
     assert place.new is not None  # noqa: S101 - the catalog has chosen it
     wanted = _demanded(table.definition, place.new.staged)

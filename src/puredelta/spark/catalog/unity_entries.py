@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.catalogs.catalog import (
     LoadedTable,
@@ -14,7 +14,7 @@ from puredelta.catalogs.catalog import (
     address_of,
 )
 from puredelta.catalogs.failures import CatalogRequestError, Refusal
-from puredelta.errors import CatalogError, Message, TableNotFoundError
+from puredelta.errors import CatalogError, Message, TableNotFoundError, UnsupportedError
 from puredelta.log.managed.managed_store import NewManagedTable
 from puredelta.log.managed.table_update import table_update
 from puredelta.log.replay.table_log import TableLog
@@ -22,12 +22,16 @@ from puredelta.protocol.actions.paths import encode_uri
 from puredelta.spark.catalog.catalog_entries import EntryName, entry_name, is_taken
 from puredelta.spark.jvm.catalog import SESSION_CATALOG, CatalogTable
 from puredelta.spark.session.catalogs import (
+    describe_table,
+    drop_catalog_table,
     find_identifier,
     find_loaded,
     open_external_log,
     open_new_log,
+    require_catalog,
     session_catalog,
 )
+from puredelta.spark.session.names import display_name, is_delta, quote
 from puredelta.spark.session.storage import as_spark_means, open_log, session_storage
 
 
@@ -42,6 +46,59 @@ def creation_name(spark: SparkSession, parts: tuple[str, ...]) -> EntryName | No
         return entry_name(spark, parts)
     catalog, schema, table = identifier.parts
     return EntryName(database=schema, name=table, catalog=catalog)
+
+
+def is_made_as_delta(spark: SparkSession, parts: tuple[str, ...], *formats: str | None) -> bool:
+    """Return whether a new table of a name is a Delta table, by the format that is named first.
+
+    Without a format it is one in a catalog of this library, whatever the session's default is.
+
+    Raises:
+        UnsupportedError: another format is named for a table of such a catalog.
+    """
+    stated = next((name for name in formats if name is not None), None)
+    if is_delta(spark, stated) or find_identifier(spark, parts) is None:
+        return is_delta(spark, stated)
+    if stated is None:
+        return True
+    raise UnsupportedError(
+        Message.OPERATION_NOT_ALLOWED_OTHER_FORMAT, name=display_name(parts), format=stated
+    )
+
+
+_READ_BY_SPARK = frozenset({"avro", "csv", "json", "orc", "parquet", "text"})
+
+
+def other_format_rows(spark: SparkSession, name: TableIdentifier) -> DataFrame:
+    """Return the rows of a table of another format, which Spark reads without keys of the catalog.
+
+    Raises:
+        UnsupportedError: the table is a view, or of a format that Spark does not read from files.
+    """
+    table = describe_table(spark, name)
+    if table.format not in _READ_BY_SPARK or table.location is None:
+        raise UnsupportedError(
+            Message.OPERATION_NOT_ALLOWED_READ_IN_CATALOG,
+            name=str(name),
+            format=table.format or table.kind,
+            formats=", ".join(sorted(_READ_BY_SPARK)),
+        )
+    reader = spark.read.format(table.format)
+    if table.columns:
+        reader = reader.schema(", ".join(f"{quote(name)} {kind}" for name, kind in table.columns))
+    return reader.load(table.location)
+
+
+def register_converted(spark: SparkSession, name: TableIdentifier, log: TableLog) -> None:
+    """Let the entry of an external Parquet table become one of the Delta table that is there now.
+
+    No catalog changes the format of an entry, so it is made again.
+
+    Raises:
+        CatalogError: the catalog refuses; the table at the location is converted.
+    """
+    drop_catalog_table(spark, name, if_exists=True)
+    register_external(spark, name, log)
 
 
 def is_in_session_catalog(name: EntryName) -> bool:
@@ -92,6 +149,11 @@ def existing_place(spark: SparkSession, name: TableIdentifier) -> CatalogPlace |
     if known is None:
         return None
     return CatalogPlace(log=open_log(spark, address_of(name)), known=known)
+
+
+def chosen_location(spark: SparkSession, name: TableIdentifier) -> str | None:
+    """Return the location of a new table that names none; None for a managed one."""
+    return require_catalog(spark, name.catalog).default_location(name)
 
 
 def managed_place(spark: SparkSession, name: TableIdentifier) -> CatalogPlace:

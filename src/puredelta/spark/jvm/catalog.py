@@ -65,8 +65,9 @@ class ViewEntry:
 
 
 def current_namespace(spark: SparkSession) -> tuple[str, str]:
-    """Return the current catalog and the current database."""
-    return spark.catalog.currentCatalog(), spark.catalog.currentDatabase()
+    """Return Spark's own current catalog and database, whatever `activate` has replaced."""
+    catalog = session_of(spark).catalog()
+    return str(catalog.currentCatalog()), str(catalog.currentDatabase())
 
 
 def find_entry(
@@ -78,7 +79,7 @@ def find_entry(
     temporary views.
     """
     named, *parents = reversed(parts)
-    outer = parents[1].lower() if len(parents) > 1 else spark.catalog.currentCatalog()
+    outer = parents[1].lower() if len(parents) > 1 else current_namespace(spark)[0]
     if outer != SESSION_CATALOG:
         return None
     catalog = catalog_of(spark)
@@ -104,6 +105,11 @@ def find_entry(
         is_managed=str(table.tableType().name()) == "MANAGED",
         owner=str(table.owner() or ""),
     )
+
+
+def has_temporary_view(spark: SparkSession, name: str) -> bool:
+    """Return whether the session has a temporary view of the name."""
+    return bool(catalog_of(spark).isTempView(_identifier(spark, None, name)))
 
 
 def has_entry(spark: SparkSession, database: str, name: str) -> bool:

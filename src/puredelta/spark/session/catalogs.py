@@ -12,19 +12,27 @@ from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
 
-from puredelta.catalogs.catalog import LoadedTable, TableIdentifier
+from puredelta.catalogs.catalog import (
+    CatalogEntry,
+    ListedCatalog,
+    LoadedTable,
+    TableIdentifier,
+)
 from puredelta.catalogs.failures import CatalogRequestError, Refusal
 from puredelta.catalogs.settings import (
     OWN_PREFIX,
     SESSION_CATALOG,
     SPARK_PREFIX,
     ConfiguredCatalog,
+    catalog_names,
     find_catalog,
 )
 from puredelta.errors import Message, TableNotFoundError
 from puredelta.log.managed.managed_store import NewManagedTable
 from puredelta.log.replay.catalog_table import open_external, open_loaded, open_new
 from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.jvm.catalog import has_temporary_view
+from puredelta.spark.session.names import PREFIX
 from puredelta.spark.session.session import settings_of
 from puredelta.store.registry import Storage
 
@@ -39,7 +47,23 @@ class _KnownCatalog:
     found: ConfiguredCatalog | None
 
 
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    """A schema of a catalog of this library."""
+
+    catalog: str
+    schema: str
+
+    def __str__(self) -> str:
+        return f"{self.catalog}.{self.schema}"
+
+
+DEFAULT_SCHEMA = "default"
+"""The current schema after a statement that names a catalog alone."""
+_GLOBAL_TEMPORARY = "global_temp"
+
 _known: WeakKeyDictionary[SparkSession, dict[str, _KnownCatalog]] = WeakKeyDictionary()
+_current: WeakKeyDictionary[SparkSession, Namespace] = WeakKeyDictionary()
 _vended: WeakKeyDictionary[SparkSession, set[str]] = WeakKeyDictionary()
 """Roots of tables whose keys Spark does not have."""
 
@@ -63,11 +87,66 @@ def session_catalog(spark: SparkSession, name: str) -> ConfiguredCatalog | None:
     return known.found
 
 
-def find_identifier(spark: SparkSession, parts: Sequence[str]) -> TableIdentifier | None:
-    """Return a name as one of a catalog of this library, None for any other; nothing is asked."""
-    if len(parts) != _PARTS or session_catalog(spark, parts[0]) is None:
+def session_catalog_names(spark: SparkSession) -> tuple[str, ...]:
+    """Return the names of the session's catalogs of this library, sorted."""
+    return catalog_names(settings_of(spark))
+
+
+def current_namespace(spark: SparkSession) -> Namespace | None:
+    """Return the current schema, if it is one of a catalog of this library.
+
+    Spark's own current schema stays as it is meanwhile: Spark cannot load such a catalog.
+    """
+    found = _current.get(spark) if _current else None
+    if found is not None and session_catalog(spark, found.catalog) is None:
+        del _current[spark]  # the settings of the catalog have been removed
         return None
-    return TableIdentifier(*parts)
+    return found
+
+
+def set_current_namespace(spark: SparkSession, namespace: Namespace | None) -> None:
+    """Let names without a catalog belong to a schema; None gives them back to Spark."""
+    if namespace is None:
+        _current.pop(spark, None)
+    else:
+        _current[spark] = namespace
+
+
+def find_identifier(spark: SparkSession, parts: Sequence[str]) -> TableIdentifier | None:
+    """Return a name as one of a catalog of this library, None for any other; nothing is asked.
+
+    A name of one or two parts belongs to the current schema, if that is one of such a catalog. A
+    temporary view comes first, as in Spark.
+    """
+    whole = tuple(parts) if len(parts) == _PARTS else _in_current(spark, tuple(parts))
+    if whole is None or session_catalog(spark, whole[0]) is None:
+        return None
+    return TableIdentifier(*whole)
+
+
+def _in_current(spark: SparkSession, parts: tuple[str, ...]) -> tuple[str, ...] | None:
+    current = current_namespace(spark)
+    match parts:
+        case (table,) if current is not None:
+            is_other = table.startswith(PREFIX) or has_temporary_view(spark, table)
+            return None if is_other else (current.catalog, current.schema, table)
+        case (schema, table) if current is not None:
+            is_other = schema.lower() == _GLOBAL_TEMPORARY or "/" in table or ":" in table
+            return None if is_other else (current.catalog, schema, table)
+        case _:
+            return None
+
+
+def require_catalog(spark: SparkSession, name: str) -> ListedCatalog:
+    """Return a catalog of the session.
+
+    Raises:
+        TableNotFoundError: the session has none of the name (CATALOG_NOT_FOUND).
+    """
+    found = session_catalog(spark, name)
+    if found is None:
+        raise TableNotFoundError(Message.CATALOG_NOT_FOUND, catalog=name)
+    return found.catalog
 
 
 def find_loaded(spark: SparkSession, name: TableIdentifier) -> LoadedTable | None:
@@ -100,6 +179,28 @@ def _missing(name: TableIdentifier) -> TableNotFoundError:
     return TableNotFoundError(
         Message.TABLE_OR_VIEW_NOT_FOUND_IN_CATALOG, catalog=name.catalog, table=str(name)
     )
+
+
+def find_described(spark: SparkSession, name: TableIdentifier) -> CatalogEntry | None:
+    """Return what the catalog says of a table of any format; None if there is none."""
+    try:
+        return _configured(spark, name).catalog.describe(name)
+    except CatalogRequestError as failure:
+        if failure.refusal is Refusal.NOT_FOUND:
+            return None
+        raise
+
+
+def describe_table(spark: SparkSession, name: TableIdentifier) -> CatalogEntry:
+    """Return what the catalog says of a table of any format.
+
+    Raises:
+        TableNotFoundError: there is no table of the name (TABLE_OR_VIEW_NOT_FOUND).
+    """
+    found = find_described(spark, name)
+    if found is None:
+        raise _missing(name)
+    return found
 
 
 def drop_catalog_table(spark: SparkSession, name: TableIdentifier, *, if_exists: bool) -> None:

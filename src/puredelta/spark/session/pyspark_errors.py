@@ -151,6 +151,22 @@ def unreadable_file(error: Exception, may_be_ours: Callable[[], bool]) -> Corrup
     )
 
 
+_UNLOADED = re.compile(
+    r"catalog '?(?P<name>[^\s']+?)'?[: ][^\n]*?io\.unitycatalog\.\S*UCSingleCatalog"
+)
+
+
+def unloaded_catalog(error: Exception) -> UnsupportedError | None:
+    """Return what a statement means that Spark executes in a catalog of this library; else None."""
+    is_java = getattr(error, "java_exception", None) is not None
+    if not is_java and not isinstance(error, PySparkException):
+        return None
+    found = _UNLOADED.search(str(error))
+    if found is None:
+        return None
+    return UnsupportedError(Message.OPERATION_NOT_ALLOWED_UNLOADED_CATALOG, catalog=found["name"])
+
+
 def _is_below_log(path: str) -> bool:
     # Path.is_dir raises an error where access is refused.
     return any(os.path.isdir(parent / "_delta_log") for parent in Path(path).parents)  # noqa: PTH112
@@ -206,6 +222,9 @@ def like_pyspark(
         except Exception as error:
             if (unreadable := unreadable_file(error, may_be_ours)) is not None:
                 raise unreadable from error
+            if (unloaded := unloaded_catalog(error)) is not None:
+                take_pyspark_class(unloaded)
+                raise unloaded from error
             if may_be_ours():
                 take_spark_class(error)
             raise

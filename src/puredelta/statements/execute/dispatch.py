@@ -15,7 +15,6 @@ from typing import Any
 
 from pyspark.errors import ParseException
 from pyspark.sql import DataFrame, SparkSession
-from typing_extensions import assert_never
 
 from puredelta.commands.optimize import prepare_optimize
 from puredelta.commands.read_table import history_rows
@@ -30,13 +29,13 @@ from puredelta.statements.execute.alter import alter, describe_detail, show
 from puredelta.statements.execute.explained import explain, refusal
 from puredelta.statements.execute.maintenance import (
     convert,
-    drop,
+    drop_path,
     generate_manifest,
     restore,
-    show_catalog,
     truncate,
     vacuum_table,
 )
+from puredelta.statements.execute.namespaces import execute_in_catalog
 from puredelta.statements.execute.row_changes import change_rows
 from puredelta.statements.execute.tables import clone, concerns_delta, create_like, create_or_insert
 from puredelta.statements.execute.views import create_view
@@ -62,6 +61,7 @@ from puredelta.statements.parse.cursor import Cursor
 from puredelta.statements.parse.parse import parse
 from puredelta.statements.parse.statement import (
     AlterStatement,
+    CatalogStatement,
     CloneStatement,
     ConvertStatement,
     DeleteStatement,
@@ -85,8 +85,6 @@ from puredelta.statements.parse.statement import (
     ShowCreate,
     ShowPartitions,
     ShowProperties,
-    ShowSchemas,
-    ShowTables,
     SparkParsedStatement,
     TruncateStatement,
     UpdateStatement,
@@ -142,12 +140,10 @@ def execute(  # noqa: C901, PLR0911, PLR0912 - one case for each statement
             return alter(spark, statement, text=text)
         case TruncateStatement():
             return truncate(spark, statement)
-        case DropPathStatement() | DropNamedStatement():
-            return drop(spark, statement)
+        case DropPathStatement():
+            return drop_path(spark, statement)
         case ShowProperties() | ShowColumns() | ShowPartitions() | ShowCreate() | DescribeTable():
             return show(spark, statement)
-        case ShowTables() | ShowSchemas():
-            return show_catalog(spark, statement)
         case ViewStatement():
             return create_view(spark, statement, text=text)
         case SparkParsedStatement():
@@ -157,7 +153,7 @@ def execute(  # noqa: C901, PLR0911, PLR0912 - one case for each statement
                 return None
             raise refusal(spark, statement, text)
         case _:
-            assert_never(statement)
+            return execute_in_catalog(spark, statement)
 
 
 def _concerns_delta(spark: SparkSession, statement: Rejected) -> bool:
@@ -250,10 +246,10 @@ def _is_ours(spark: SparkSession, text: str) -> bool:
             return False  # Spark answers; rows returned here would be lost
         case ViewStatement():
             return may_need_names(text)
-        case ShowTables() | ShowSchemas():
-            return False
         case DropNamedStatement(table=named):
             return find_identifier(spark, named.parts) is not None
+        case statement if isinstance(statement, CatalogStatement):
+            return False
         case SparkParsedStatement() as statement if not statement.defines:
             into = statement.targets[0].name
             is_new = isinstance(into, TableName) and not is_known(spark, into)
@@ -379,7 +375,11 @@ def _may_be_ours(spark: SparkSession, statement: ReadStatement, text: str) -> bo
         case SparkParsedStatement():
             return concerns_delta(spark, statement, text)
         case ViewStatement():
-            return may_need_names(text) or names_stored_view(spark, text)
+            return (
+                may_need_names(text)
+                or may_name_catalog(spark, text)
+                or names_stored_view(spark, text)
+            )
         case _:
             return True
 
@@ -402,5 +402,6 @@ def run_query(
     text = with_stored_views(spark, filled, frames)
     named = with_views(spark, text, frames, columns=needed_columns(spark, text))
     if len(frames.rows) == num_given:
-        return None
+        is_same = named == text or frames.rows or args
+        return None if is_same else spark.sql(named)
     return spark.sql(frames.template(named), **frames.rows)

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import logging
-import re
 
 from pyspark.sql import DataFrame, SparkSession
 
+from puredelta.catalogs.catalog import TableIdentifier
 from puredelta.commands.convert.convert_to_delta import prepare_convert
 from puredelta.commands.convert.preview import preview_convert
 from puredelta.commands.generate import generate
 from puredelta.commands.restore import prepare_restore
 from puredelta.commands.truncate import truncate_table
 from puredelta.commands.vacuum import EVERYTHING, Inventory, Removed, VacuumScope, vacuum
-from puredelta.spark.session.catalogs import (
-    drop_catalog_table,
-    find_identifier,
-    session_catalog,
-)
-from puredelta.spark.session.names import quote_name
+from puredelta.errors import Message, UnsupportedError
+from puredelta.spark.catalog.unity_entries import register_converted
+from puredelta.spark.session.catalogs import describe_table, find_identifier
+from puredelta.spark.session.names import FORMAT, quote_name
 from puredelta.spark.session.session import no_rows
 from puredelta.spark.session.storage import open_log
 from puredelta.statements.names.names import (
@@ -32,12 +30,9 @@ from puredelta.statements.names.query_tables import with_views
 from puredelta.statements.names.views import TemporaryViews
 from puredelta.statements.parse.statement import (
     ConvertStatement,
-    DropNamedStatement,
     DropPathStatement,
     GenerateStatement,
     RestoreStatement,
-    ShowSchemas,
-    ShowTables,
     TruncateStatement,
     VacuumStatement,
 )
@@ -50,7 +45,37 @@ _PREVIEW = "subject STRING, detail STRING"
 
 def convert(spark: SparkSession, statement: ConvertStatement) -> DataFrame:
     """Execute CONVERT TO DELTA; return no rows, or those of a dry run."""
-    source = quote_name(statement.source.parts)
+    identifier = find_identifier(spark, statement.source.parts)
+    if identifier is not None:
+        return _convert_in_catalog(spark, statement, identifier)
+    return _convert(spark, statement, quote_name(statement.source.parts))
+
+
+def _convert_in_catalog(
+    spark: SparkSession, statement: ConvertStatement, identifier: TableIdentifier
+) -> DataFrame:
+    """Convert the files of an external Parquet table, and make its entry again.
+
+    Raises:
+        UnsupportedError: the catalog owns the files, or they are no Parquet files.
+    """
+    table = describe_table(spark, identifier)
+    if table.format == FORMAT:
+        return no_rows(spark)
+    if table.format != "parquet" or table.kind != "EXTERNAL" or table.location is None:
+        raise UnsupportedError(
+            Message.OPERATION_NOT_ALLOWED_CONVERT_IN_CATALOG,
+            table=str(identifier),
+            kind=table.kind.lower(),
+            format=table.format,
+        )
+    rows = _convert(spark, statement, quote_name(("parquet", table.location)))
+    if not statement.dry_run:
+        register_converted(spark, identifier, open_log(spark, table.location))
+    return rows
+
+
+def _convert(spark: SparkSession, statement: ConvertStatement, source: str) -> DataFrame:
     partitions, stats = statement.partition_schema, statement.collect_stats
     if statement.dry_run:
         preview = preview_convert(spark, source, partitions, collect_stats=stats)
@@ -116,16 +141,7 @@ def truncate(spark: SparkSession, statement: TruncateStatement) -> DataFrame | N
     return no_rows(spark)
 
 
-def drop(
-    spark: SparkSession, statement: DropPathStatement | DropNamedStatement
-) -> DataFrame | None:
-    """Execute DROP TABLE of a path or of a name with a catalog; None for a name of Spark's."""
-    if isinstance(statement, DropNamedStatement):
-        return _drop_named(spark, statement)
-    return _drop_path(spark, statement)
-
-
-def _drop_path(spark: SparkSession, statement: DropPathStatement) -> DataFrame:
+def drop_path(spark: SparkSession, statement: DropPathStatement) -> DataFrame:
     """Drop nothing, as delta-spark: a table without a name in the catalog has no entry."""
     if open_log(spark, statement.path).exists():
         logger.warning(
@@ -134,41 +150,3 @@ def _drop_path(spark: SparkSession, statement: DropPathStatement) -> DataFrame:
     elif not statement.if_exists:
         raise not_found(statement.table)
     return no_rows(spark)
-
-
-def _drop_named(spark: SparkSession, statement: DropNamedStatement) -> DataFrame | None:
-    """Drop a table of a catalog of this library; None for any other catalog.
-
-    The catalog removes the files of a managed table; those of an external one stay.
-
-    Raises:
-        TableNotFoundError: there is no table of the name, and IF EXISTS is not said.
-    """
-    identifier = find_identifier(spark, statement.table.parts)
-    if identifier is None:
-        return None
-    drop_catalog_table(spark, identifier, if_exists=statement.if_exists)
-    return no_rows(spark)
-
-
-def show_catalog(spark: SparkSession, statement: ShowTables | ShowSchemas) -> DataFrame | None:
-    """List a catalog of this library; None for any other catalog.
-
-    Raises:
-        TableNotFoundError: there is no such schema.
-    """
-    found = session_catalog(spark, statement.catalog)
-    if found is None:
-        return None
-    if isinstance(statement, ShowSchemas):
-        names = [(name,) for name in found.catalog.schemas() if _is_like(name, statement.pattern)]
-        return spark.createDataFrame(names, "namespace STRING")
-    tables = (row.name.table for row in found.catalog.tables(statement.schema))
-    rows = [(statement.schema, t, False) for t in tables if _is_like(t, statement.pattern)]
-    return spark.createDataFrame(rows, "namespace STRING, tableName STRING, isTemporary BOOLEAN")
-
-
-def _is_like(name: str, pattern: str) -> bool:
-    """Return whether a name matches a pattern of SHOW: ``*`` is any text, ``|`` separates."""
-    parts = (re.escape(part).replace(r"\*", ".*") for part in pattern.split("|"))
-    return any(re.fullmatch(part.strip(), name, re.IGNORECASE) for part in parts)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from pyspark.sql import DataFrame, SparkSession
 from typing_extensions import assert_never
 
@@ -16,7 +18,12 @@ from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.storage import open_log
 from puredelta.statements.execute.views import find_view, require_no_view, require_whole_table
 from puredelta.statements.names.catalog_query import with_tables
-from puredelta.statements.names.names import find_location, require_target, resolve_name
+from puredelta.statements.names.names import (
+    find_location,
+    require_target,
+    resolve_name,
+    rows_in_catalog,
+)
 from puredelta.statements.names.query_tables import Subqueries, with_views
 from puredelta.statements.names.views import TemporaryViews
 from puredelta.statements.parse.statement import (
@@ -112,7 +119,7 @@ def _table_rows(
 ) -> DataFrame:
     name = resolve_name(spark, source.name)
     if name.path is not None or find_identifier(spark, name.parts) is not None:
-        rows = read_table(spark, find_location(spark, name) or "")
+        rows = rows_in_catalog(spark, name, partial(read_table, spark))
         return qualified(rows, name.qualifier) if source.alias is None else rows.alias(source.alias)
     quoted = quote_name(name.parts)
     if ctes:

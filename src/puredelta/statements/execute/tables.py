@@ -36,7 +36,7 @@ from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.schema.sql_lexer import is_identifier, tokenize, unquoted
 from puredelta.protocol.schema.types import StructField, StructType
 from puredelta.spark.catalog.catalog_entries import entry_name
-from puredelta.spark.catalog.unity_entries import creation_name, is_name_taken
+from puredelta.spark.catalog.unity_entries import creation_name, is_made_as_delta, is_name_taken
 from puredelta.spark.jvm.statement_plans import (
     InsertInto,
     SeveralInserts,
@@ -73,8 +73,7 @@ _PROPERTY_PREFIX = "delta."
 
 def create(spark: SparkSession, statement: StatedTable, *, text: StatementText) -> bool:
     """Execute the statement; False if it makes a table of another format."""
-    in_catalog = find_identifier(spark, statement.name) is not None
-    if not (is_delta(spark, statement.provider) or (in_catalog and statement.provider is None)):
+    if not is_made_as_delta(spark, statement.name, statement.provider):
         return False
     mode = CreateMode.of(
         creates=statement.creates,
@@ -175,9 +174,8 @@ def concerns_delta(spark: SparkSession, statement: SparkParsedStatement, text: s
             for using, name in pairwise(tokens)
             if using.means("USING") and is_identifier(name)
         ]
-        if formats:
-            return FORMAT in formats
-        return is_delta(spark) or _in_catalog(spark, statement.targets[0].name)
+        is_format = FORMAT in formats if formats else is_delta(spark)
+        return is_format or _in_catalog(spark, statement.targets[0].name)
     if isinstance(name, ComputedName):
         return True  # the name is computed later
     return find_location(spark, name) is not None
@@ -190,6 +188,10 @@ def _in_catalog(spark: SparkSession, name: TableReference) -> bool:
 
 def _of_another_catalog(name: TableName) -> UnsupportedError:
     return UnsupportedError(Message.OPERATION_NOT_ALLOWED_OTHER_CATALOG, name=str(name))
+
+
+def _clone_in_catalog(name: TableName) -> UnsupportedError:
+    return UnsupportedError(Message.OPERATION_NOT_ALLOWED_CLONE_IN_CATALOG, name=str(name))
 
 
 def create_or_insert(
@@ -242,6 +244,8 @@ def clone(spark: SparkSession, statement: CloneStatement) -> DataFrame:
         if_not_exists=statement.if_not_exists,
     )
     if target.path is None:
+        if find_identifier(spark, target.parts) is not None:
+            raise _clone_in_catalog(target)
         entry = entry_name(spark, target.parts)
         if entry is None:
             raise _of_another_catalog(target)
@@ -300,7 +304,10 @@ def create_like(spark: SparkSession, statement: LikeStatement, *, text: str) -> 
         TableNotFoundError: there is no Delta table at the source's path.
         InvalidRequestError: the target exists, or the definition is invalid.
     """
-    if statement.provider is not None and statement.provider.lower() != FORMAT:
+    target = resolve_name(spark, statement.target)
+    if statement.provider is not None and not is_made_as_delta(
+        spark, target.parts, statement.provider
+    ):
         return None
     name = resolve_name(spark, statement.source)
     location = find_location(spark, name)
@@ -312,7 +319,6 @@ def create_like(spark: SparkSession, statement: LikeStatement, *, text: str) -> 
         definition = definition_like(source, statement.properties)
     else:
         definition = _definition_of(spark, name, statement.properties)
-    target = resolve_name(spark, statement.target)
     exists = CreateMode.CREATE_IF_NOT_EXISTS if statement.if_not_exists else CreateMode.CREATE
     if target.path is not None:
         create_table(spark, open_log(spark, target.path), definition, mode=exists)

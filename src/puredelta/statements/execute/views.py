@@ -6,9 +6,12 @@ A temporary view reads its tables again on each use. A permanent view keeps its 
 
 from __future__ import annotations
 
+from functools import partial
+
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.dml.spec import Star, Update, operation_name
+from puredelta.commands.read_table import read_table
 from puredelta.errors import InvalidRequestError, Message, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.catalog.catalog_entries import find_relation
@@ -21,9 +24,10 @@ from puredelta.spark.catalog.table_views import ViewOrigin, find_view_origin, pa
 from puredelta.spark.jvm.catalog import ViewEntry
 from puredelta.spark.jvm.frames import analyzed_plan
 from puredelta.spark.jvm.stored_text import define_view, view_query
+from puredelta.spark.session.catalogs import find_identifier
 from puredelta.spark.session.names import display_name, parse_name, quote_name
-from puredelta.spark.session.session import is_connect
-from puredelta.statements.names.names import is_view
+from puredelta.spark.session.session import is_connect, no_rows
+from puredelta.statements.names.names import is_view, rows_in_catalog
 from puredelta.statements.names.query_tables import with_views
 from puredelta.statements.names.stored_views import with_stored_views
 from puredelta.statements.names.views import Again, TemporaryViews
@@ -46,6 +50,8 @@ def create_view(spark: SparkSession, statement: ViewStatement, *, text: str) -> 
     if is_connect(spark):
         with_views(spark, text, _NoNames())
         return None
+    if _cached_in_catalog(spark, text):
+        return no_rows(spark)
     if statement.lifetime is ViewLifetime.PERMANENT:
         return _create_stored(spark, text)
     names = _TablesOfView(is_global=statement.lifetime is ViewLifetime.GLOBAL)
@@ -56,9 +62,29 @@ def create_view(spark: SparkSession, statement: ViewStatement, *, text: str) -> 
         return spark.sql(named)
 
 
+def _cached_in_catalog(spark: SparkSession, text: str) -> bool:
+    """Execute ``[UN]CACHE TABLE name`` of a catalog of this library; return whether it is one."""
+    cursor = Cursor(text)
+    caches, is_lazy = cursor.accept("CACHE"), cursor.accept("LAZY")
+    if not (caches or cursor.accept("UNCACHE")) or not cursor.accept("TABLE"):
+        return False
+    cursor.accept("IF", "EXISTS")
+    name = TableName(() if cursor.is_done else cursor.name())
+    is_plain = cursor.is_done or cursor.sees(";") or cursor.sees("OPTIONS")
+    if not is_plain or find_identifier(spark, name.parts) is None:
+        return False
+    rows = rows_in_catalog(spark, name, partial(read_table, spark))
+    if not caches:
+        rows.unpersist()
+    elif not rows.cache().isEmpty() and not is_lazy:
+        rows.count()
+    return True
+
+
 def _create_stored(spark: SparkSession, text: str) -> DataFrame:
     """Let Spark keep the text unchanged, and take the columns of its present meaning."""
     query = view_query(spark, text)
+    _require_session_catalog(spark, text)
     _require_no_cycle(spark, text, query)
     with TemporaryViews() as shown:
         named = with_views(spark, with_stored_views(spark, query, shown), shown)
@@ -66,15 +92,28 @@ def _create_stored(spark: SparkSession, text: str) -> DataFrame:
             return define_view(spark, text, spark.sql(named))
 
 
+def _view_name(text: str) -> TableName | None:
+    """Return the name of the view that a text defines."""
+    head = Cursor(text)
+    while not (head.is_done or head.accept("VIEW")):
+        head.skip()
+    head.accept("IF", "NOT", "EXISTS")
+    return None if head.is_done else TableName(head.name())
+
+
+def _require_session_catalog(spark: SparkSession, text: str) -> None:
+    """Refuse a stored view in a catalog of this library: such a catalog has tables alone."""
+    name = _view_name(text)
+    if name is not None and find_identifier(spark, name.parts) is not None:
+        raise UnsupportedError(Message.OPERATION_NOT_ALLOWED_VIEW_IN_CATALOG, name=str(name))
+
+
 def _require_no_cycle(spark: SparkSession, text: str, query: str) -> None:
     """Refuse a view that contains itself, which Spark does not see below rows of Delta tables."""
     below = {(view.database, view.name) for view in find_relations(
         spark, named_relations(spark, query)).views}  # fmt: skip
-    head = Cursor(text[: len(text) - len(query)] if text.endswith(query) else text)
-    while not (head.is_done or head.accept("VIEW")):
-        head.skip()
-    head.accept("IF", "NOT", "EXISTS")
-    name = None if head.is_done else find_relation(spark, head.name())
+    named = _view_name(text)
+    name = None if named is None else find_relation(spark, named.parts)
     if isinstance(name, ViewEntry) and (name.database, name.name) in below:
         raise InvalidRequestError(
             Message.OPERATION_NOT_ALLOWED_RECURSIVE_VIEW, database=name.database, view=name.name

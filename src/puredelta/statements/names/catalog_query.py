@@ -36,6 +36,7 @@ from puredelta.statements.names.views import References, RowNames, TemplateField
 from puredelta.statements.parse.cursor import Cursor
 from puredelta.statements.parse.relation_text import (
     find_alias_place,
+    join_columns,
     read_relations,
     table_expression_names,
 )
@@ -230,7 +231,7 @@ class _Names:
     def _read(self, text: str) -> tuple[list[_Relation], list[_Column]]:
         """Return the Delta tables and views over them that a text names, and its other names."""
         tokens = tokenize(text)
-        places = read_relations(tokens).starts - _columns_of_joins(tokens)
+        places = read_relations(tokens).starts - join_columns(tokens)
         if self.is_script:
             places = frozenset(at for at in places if _follows_keyword(tokens, at))
         inner = table_expression_names(tokens)
@@ -337,14 +338,3 @@ def _follows_keyword(tokens: Sequence[Token], at: int) -> bool:
     while at >= 0 and tokens[at].means("("):
         at -= 1
     return at >= 0 and any(map(tokens[at].means, ("FROM", "JOIN", "TABLE", ",")))
-
-
-def _columns_of_joins(tokens: Sequence[Token]) -> frozenset[int]:
-    """Return the positions of the columns in ``JOIN u USING (a, b)``."""
-    found: set[int] = set()
-    for at in range(2, len(tokens)):
-        if tokens[at - 1].means("(") and tokens[at - 2].means("USING"):
-            end = next((n for n in range(at, len(tokens)) if tokens[n].means(")")), len(tokens))
-            if tokens[at].text.upper() not in _WORDS:
-                found.update(range(at, end))
-    return frozenset(found)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import islice
 
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.catalogs.catalog import address_of
+from puredelta.catalogs.failures import CatalogRequestError, Refusal
 from puredelta.errors import Message, TableNotFoundError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.schema.sql_lexer import is_identifier, tokenize, unquoted
 from puredelta.spark.catalog.catalog_entries import entry_name, find_table, is_taken
+from puredelta.spark.catalog.unity_entries import other_format_rows
 from puredelta.spark.jvm.catalog import StoredEntry, read_entry
 from puredelta.spark.session.catalogs import (
+    current_namespace,
     find_identifier,
     find_loaded,
     require_loaded,
@@ -66,8 +69,39 @@ def find_location(spark: SparkSession, name: TableName) -> str | None:
     return None if table is None else table.location
 
 
+def rows_in_catalog(
+    spark: SparkSession, name: TableName, read: Callable[[str], DataFrame]
+) -> DataFrame:
+    """Return the rows of a table of a catalog of this library; ``read`` takes a Delta table's
+    location.
+
+    Raises:
+        TableNotFoundError: the catalog has no table of the name.
+        CatalogRequestError: it does not answer.
+        UnsupportedError: the table is of a format that Spark does not read from files.
+    """
+    try:
+        location = find_location(spark, name)
+    except CatalogRequestError as failure:
+        identifier = find_identifier(spark, name.parts)
+        if failure.refusal is not Refusal.OTHER_FORMAT or identifier is None:
+            raise
+        return other_format_rows(spark, identifier)
+    if location is None:
+        raise not_found(name)
+    return read(location)
+
+
 def may_name_catalog(spark: SparkSession, text: str) -> bool:
-    """Tell from its tokens whether a text may name a table of a catalog of this library.
+    """Tell whether a text may name a table of a catalog of this library.
+
+    Any text may while such a catalog is the current one, others as `names_catalog` says.
+    """
+    return current_namespace(spark) is not None or names_catalog(spark, text)
+
+
+def names_catalog(spark: SparkSession, text: str) -> bool:
+    """Tell from its tokens whether a text has a whole name in a catalog of this library.
 
     Every name of three parts counts, also that of a field of a struct.
     """

@@ -53,7 +53,7 @@ from puredelta.protocol.schema.sql_lexer import (
     tokenize,
     unquoted,
 )
-from puredelta.spark.session.catalogs import find_identifier
+from puredelta.spark.session.catalogs import current_namespace, find_identifier
 from puredelta.spark.session.delta_conf import REFUSED_BY_PATHS_WITH_VERSIONS
 from puredelta.spark.session.names import FORMAT, quote_name
 from puredelta.spark.session.session import settings_of
@@ -64,11 +64,19 @@ from puredelta.statements.names.names import (
     find_log,
     may_name_catalog,
     require_table,
+    rows_in_catalog,
 )
 from puredelta.statements.names.views import RowNames, TemporaryViews
 from puredelta.statements.parse.cursor import Cursor
 from puredelta.statements.parse.expression_text import read_expression
-from puredelta.statements.parse.relation_text import RelationText, find_alias_place, read_relations
+from puredelta.statements.parse.literals import string_literal
+from puredelta.statements.parse.relation_text import (
+    RelationText,
+    find_alias_place,
+    join_columns,
+    read_relations,
+    table_expression_names,
+)
 from puredelta.statements.parse.table_name import (
     TableName,
     TimeTravel,
@@ -204,6 +212,9 @@ _CATALOG_PARTS = 3
 _PATH_LENGTHS = (3, 5)
 """Tokens of ``delta.`/path` `` without and with the session catalog before it."""
 _QUERIES = keywords("SELECT WITH FROM VALUES TABLE INSERT (")
+_NOT_TABLES = _QUERIES | keywords("LATERAL JOIN STREAM UNNEST IDENTIFIER MAP REDUCE")
+_CURRENT = keywords("CURRENT_CATALOG CURRENT_DATABASE CURRENT_SCHEMA")
+_DESCRIBED = keywords("QUERY SELECT WITH FROM VALUES TABLE (")
 _EXPLAIN = keywords("EXPLAIN EXTENDED FORMATTED COST CODEGEN LOGICAL")
 
 
@@ -223,6 +234,9 @@ def is_query(text: str) -> bool:
     if cursor.sees("EXPLAIN"):
         while cursor.word in _EXPLAIN:
             cursor.skip()
+    elif cursor.word in {"DESCRIBE", "DESC"}:
+        cursor.skip()
+        return cursor.word in _DESCRIBED - {"TABLE"} and cursor.peek(1) is not None
     return cursor.word in _QUERIES or cursor.sees("CREATE", "TABLE")
 
 
@@ -286,13 +300,18 @@ class _Renaming:
     read: Callable[[str, TimeTravel | None], DataFrame]
     named: dict[str, str] = field(default_factory=dict)
     """The new names of paths."""
+    short: frozenset[int] = frozenset()
+    """Positions of relations where a name may lack its catalog."""
     qualifiers: dict[tuple[str, ...], str] = field(default_factory=dict)
     """The aliases of names, which take the place of the whole names before a column."""
 
     def parts(self, text: str, targets: Sequence[_Part]) -> list[_Part]:
         """Return the parts of the text to replace, each with its new name."""
         cursor = Cursor(text)
-        places = read_relations(tokenize(text))
+        tokens = tokenize(text)
+        places = read_relations(tokens)
+        self.short = places.in_lists - join_columns(tokens) - table_expression_names(tokens)
+        self.short -= {at for at in self.short if tokens[at - 1].means("USING")}  # a format
         stated = {target[0]: target for target in targets}
         found: list[_Part] = []
         while not cursor.is_done:
@@ -303,11 +322,13 @@ class _Renaming:
                     cursor.skip()
             elif position in places.starts:
                 found += self._relation(cursor)
+            else:
+                found += self._current(cursor)
             if cursor.position == position:
                 cursor.skip()
         if self.named:
             found = sorted([*found, *_qualifiers(text, places, self.named)])
-        if any(len(parts) == _CATALOG_PARTS for parts in self.qualifiers):
+        if any(len(parts) > 1 for parts in self.qualifiers):
             found = sorted([*found, *_name_qualifiers(text, places, self.qualifiers)])
         return found
 
@@ -317,21 +338,54 @@ class _Renaming:
         if name is not None:
             return name
         name = _whole_name(cursor)
-        if name is None or find_identifier(self.spark, name.parts) is None:
+        if name is None or cursor.sees("(", ahead=2 * len(name.parts) - 1):
             return None
-        return name
+        if len(name.parts) < _CATALOG_PARTS and not self._may_be_short(cursor, name):
+            return None
+        return None if find_identifier(self.spark, name.parts) is None else name
+
+    def _may_be_short(self, cursor: Cursor, name: TableName) -> bool:
+        """Return whether a name without a catalog can be that of a table here."""
+        token = cursor.peek()
+        is_word = token is not None and token.kind is TokenKind.WORD
+        is_keyword = len(name.parts) == 1 and is_word and name.parts[0].upper() in _NOT_TABLES
+        return cursor.position in self.short and not is_keyword and name.path is None
+
+    def _rows(self, cursor: Cursor, name: TableName) -> DataFrame | None:
+        """Read a table and its time travel; None for a name that Spark resolves."""
+
+        def read(location: str) -> DataFrame:
+            cursor.skip(2 * len(name.parts) - 1)
+            return self.read(location, accept_time_travel_of_query(cursor))
+
+        if find_identifier(self.spark, name.parts) is None:
+            location = find_location(self.spark, name)
+            return None if location is None else read(location)
+        start = cursor.position
+        rows = rows_in_catalog(self.spark, name, read)
+        if cursor.position == start:  # of another format, which has no versions
+            cursor.skip(2 * len(name.parts) - 1)
+        return rows
+
+    def _current(self, cursor: Cursor) -> Iterator[_Part]:
+        """Replace ``current_catalog()`` and its like, which Spark would answer for itself."""
+        current = current_namespace(self.spark)
+        if current is None or cursor.word not in _CURRENT or not cursor.sees("(", ")", ahead=1):
+            return
+        part = current.catalog if cursor.word == "CURRENT_CATALOG" else current.schema
+        start = cursor.start
+        cursor.skip(3)
+        yield start, cursor.end, string_literal(part)
 
     def _relation(self, cursor: Cursor) -> Iterator[_Part]:
         """Parse a relation if it is a Delta table or a call."""
         start, alias = cursor.start, None
+        before = cursor.peek(-1) if cursor.position else None
+        is_whole_table = before is not None and before.means("TABLE")
         path = _accept_path(cursor)
         if path is not None:
             rows: DataFrame | None = self.read(path, accept_time_travel_of_query(cursor))
-        elif (name := self._named(cursor)) is not None and (
-            location := find_location(self.spark, name)
-        ) is not None:
-            cursor.skip(2 * len(name.parts) - 1)
-            rows = self.read(location, accept_time_travel_of_query(cursor))
+        elif (name := self._named(cursor)) is not None and (rows := self._rows(cursor, name)):
             alias = quote_name(name.parts[-1:])
             self.qualifiers[name.parts] = alias
         else:
@@ -342,7 +396,8 @@ class _Renaming:
         if path is not None:
             self.named.setdefault(path, other)
         yield start, cursor.end, other
-        if alias is not None and (place := find_alias_place(cursor)) is not None:
+        takes_alias = alias is not None and not is_whole_table
+        if takes_alias and (place := find_alias_place(cursor)) is not None:
             yield place, place, f" AS {alias}"
 
 
@@ -364,18 +419,19 @@ def _qualifiers(text: str, places: RelationText, named: Mapping[str, str]) -> It
 def _name_qualifiers(
     text: str, places: RelationText, aliases: Mapping[tuple[str, ...], str]
 ) -> Iterator[_Part]:
-    """Yield names of three parts that qualify columns of a relation: ``cat.db.t.id``."""
+    """Yield whole names that qualify columns of a relation: ``cat.db.t.id``, ``db.t.id``."""
     cursor = Cursor(text)
     while not cursor.is_done:
         position, start = cursor.position, cursor.start
         name = None if position in places.starts else _whole_name(cursor)
-        parts = None if name is None else name.parts[:_CATALOG_PARTS]
-        if parts is None or len(name.parts) == len(parts) or parts not in aliases:  # type: ignore[union-attr]
-            cursor.skip(1 if name is None else 2 * len(name.parts) - 1)
+        whole = () if name is None else name.parts
+        parts = next((whole[:n] for n in (3, 2) if len(whole) > n and whole[:n] in aliases), None)
+        if parts is None:
+            cursor.skip(1 if name is None else 2 * len(whole) - 1)
             continue
         cursor.skip(2 * len(parts) - 1)
         yield start, cursor.end, aliases[parts]
-        cursor.skip(2 * (len(name.parts) - len(parts)))  # type: ignore[union-attr]
+        cursor.skip(2 * (len(whole) - len(parts)))
 
 
 def _read(

@@ -26,22 +26,26 @@ from puredelta.spark.jvm.plans import RelationName
 from puredelta.spark.jvm.stored_text import RelationPlace, relation_places, view_rows
 from puredelta.spark.session.names import quote_name
 from puredelta.spark.session.session import is_connect
+from puredelta.statements.names.names import names_catalog
 from puredelta.statements.names.query_tables import may_need_names, with_views
 from puredelta.statements.names.views import Again, RowNames, TemporaryViews
 from puredelta.statements.parse.cursor import Cursor
 from puredelta.statements.parse.relation_text import find_alias_place
 
 
-def need_names(views: Sequence[ViewEntry]) -> bool:
+def need_names(spark: SparkSession, views: Sequence[ViewEntry]) -> bool:
     """Tell whether Spark cannot resolve one of these views."""
-    return any(view.database and may_need_names(view.text) for view in views)
+    return any(
+        view.database and (may_need_names(view.text) or names_catalog(spark, view.text))
+        for view in views
+    )
 
 
 def names_stored_view(spark: SparkSession, text: str) -> bool:
     """Tell whether a statement names a view that Spark cannot resolve, or one over such a view."""
     if is_connect(spark):
         return False
-    return need_names(find_relations(spark, named_relations(spark, text)).views)
+    return need_names(spark, find_relations(spark, named_relations(spark, text)).views)
 
 
 def find_stored_view_rows(spark: SparkSession, name: RelationName) -> DataFrame | None:
@@ -52,7 +56,9 @@ def find_stored_view_rows(spark: SparkSession, name: RelationName) -> DataFrame 
 
 def _find_stored_view(spark: SparkSession, name: RelationName) -> ViewEntry | None:
     view = None if is_connect(spark) else find_relation(spark, name)
-    if not isinstance(view, ViewEntry) or not need_names(find_relations(spark, [name]).views):
+    if not isinstance(view, ViewEntry) or not need_names(
+        spark, find_relations(spark, [name]).views
+    ):
         return None
     return view
 

@@ -262,8 +262,8 @@ def read_create(
 
 
 def read_cache(cursor: Cursor) -> ViewStatement | None:
-    """Read ``CACHE [LAZY] TABLE``."""
-    cursor.expect("CACHE")
+    """Read ``CACHE [LAZY] TABLE`` and ``UNCACHE TABLE``."""
+    cursor.skip()
     cursor.accept("LAZY")
     return ViewStatement(lifetime=ViewLifetime.SESSION) if cursor.sees("TABLE") else None
 

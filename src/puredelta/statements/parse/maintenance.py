@@ -10,14 +10,11 @@ from puredelta.protocol.schema.sql_lexer import keywords
 from puredelta.statements.parse.column_text import read_property_keys
 from puredelta.statements.parse.cursor import Cursor
 from puredelta.statements.parse.expression_text import read_expression
-from puredelta.statements.parse.literals import accept_text
 from puredelta.statements.parse.statement import (
     ConvertStatement,
     DescribeDetail,
     DescribeHistory,
     DescribeTable,
-    DropNamedStatement,
-    DropPathStatement,
     GenerateStatement,
     OptimizeStatement,
     Rejected,
@@ -27,9 +24,7 @@ from puredelta.statements.parse.statement import (
     ShowCreate,
     ShowPartitions,
     ShowProperties,
-    ShowSchemas,
     ShowStatement,
-    ShowTables,
     TruncateStatement,
     VacuumStatement,
     read_or_reject,
@@ -177,64 +172,8 @@ def _truncate(cursor: Cursor, table: TableReference) -> TruncateStatement:
     return TruncateStatement(table=table)
 
 
-_CATALOG_PARTS = 3
-
-
-def read_drop(cursor: Cursor) -> DropPathStatement | DropNamedStatement | Rejected | None:
-    """Read ``DROP TABLE [IF EXISTS]``; None for a name without a catalog."""
-    if not cursor.accept("DROP", "TABLE"):
-        return None
-    if_exists = cursor.accept("IF", "EXISTS")
-    table = read_table(cursor)
-    if not isinstance(table, TableName):
-        return None
-    cursor.accept("PURGE")
-    if table.path is not None:
-        statement = DropPathStatement(table=table, path=table.path, if_exists=if_exists)
-        return read_or_reject(cursor, lambda _: statement, table=table)
-    if len(table.parts) < _CATALOG_PARTS:
-        return None
-    named = DropNamedStatement(table=table, if_exists=if_exists)
-    return read_or_reject(cursor, lambda _: named, table=table)
-
-
-_OTHER_THINGS = keywords("DATABASE SCHEMA NAMESPACE CATALOG FUNCTION QUERY VARIABLE PROCEDURE")
-"""Other objects of DESCRIBE."""
-
-
-_LISTINGS = keywords("TABLES SCHEMAS DATABASES NAMESPACES")
-
-
-def read_show(cursor: Cursor) -> ShowStatement | ShowTables | ShowSchemas | None:
-    """Read a SHOW of one table, or of a named catalog; None for any other."""
-    cursor.expect("SHOW")
-    is_listing = cursor.word in _LISTINGS
-    statement = _show_catalog(cursor) if is_listing else _show(cursor)
-    if statement is not None:
-        cursor.expect_end()
-    return statement
-
-
-def _show_catalog(cursor: Cursor) -> ShowTables | ShowSchemas | None:
-    """Read a listing of a named catalog; None without its name."""
-    if cursor.accept("TABLES"):
-        parts = cursor.name() if _accept_in(cursor) else ()
-        if len(parts) != _CATALOG_PARTS - 1:
-            return None
-        catalog, schema = parts
-        return ShowTables(catalog=catalog, schema=schema, pattern=_pattern(cursor))
-    if not any(map(cursor.accept, ("SCHEMAS", "DATABASES", "NAMESPACES"))):
-        return None
-    parts = cursor.name() if _accept_in(cursor) else ()
-    return ShowSchemas(catalog=parts[0], pattern=_pattern(cursor)) if len(parts) == 1 else None
-
-
-def _pattern(cursor: Cursor) -> str:
-    cursor.accept("LIKE")
-    return accept_text(cursor) or "*"
-
-
-def _show(cursor: Cursor) -> ShowStatement | None:
+def read_show(cursor: Cursor) -> ShowStatement | None:
+    """Read the part of a SHOW of one table after this word; None for any other."""
     if cursor.accept("TBLPROPERTIES"):
         table = read_table(cursor)
         key = ".".join(read_property_keys(cursor)) if cursor.sees("(") else None
@@ -245,14 +184,19 @@ def _show(cursor: Cursor) -> ShowStatement | None:
         return statement
     if cursor.accept("PARTITIONS"):
         return ShowPartitions(table=read_table(cursor))
-    if not cursor.accept("COLUMNS") or not _accept_in(cursor):
+    if not cursor.accept("COLUMNS") or not accept_in(cursor):
         return None
     table = read_table(cursor)
-    return ShowColumns(table=table, database=cursor.name() if _accept_in(cursor) else ())
+    return ShowColumns(table=table, database=cursor.name() if accept_in(cursor) else ())
 
 
-def _accept_in(cursor: Cursor) -> bool:
+def accept_in(cursor: Cursor) -> bool:
+    """Step over IN or FROM, if one comes next."""
     return cursor.accept("IN") or cursor.accept("FROM")
+
+
+_OTHER_THINGS = keywords("DATABASE SCHEMA NAMESPACE CATALOG FUNCTION QUERY VARIABLE PROCEDURE")
+"""Other objects of DESCRIBE."""
 
 
 def read_describe(

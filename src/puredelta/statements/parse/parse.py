@@ -17,18 +17,24 @@ from typing import TypeAlias
 
 from puredelta.protocol.schema.sql_lexer import Token, TokenKind, keywords, read_tokens
 from puredelta.statements.parse.cursor import Cursor, SqlSyntaxError
-from puredelta.statements.parse.definitions import read_alter, read_cache, read_create, read_insert
+from puredelta.statements.parse.definitions import read_cache, read_insert
 from puredelta.statements.parse.maintenance import (
     read_convert,
-    read_describe,
-    read_drop,
     read_generate,
     read_optimize,
     read_reorg,
     read_restore,
-    read_show,
     read_truncate,
     read_vacuum,
+)
+from puredelta.statements.parse.namespaces import (
+    read_alter_any,
+    read_create_any,
+    read_describe_any,
+    read_drop,
+    read_set,
+    read_show_any,
+    read_use,
 )
 from puredelta.statements.parse.row_changes import read_delete, read_merge, read_update
 from puredelta.statements.parse.statement import (
@@ -47,21 +53,24 @@ _Reader: TypeAlias = Callable[[Cursor], Statement | None]
 
 _FIRST_WORD = re.compile(r"\s*([A-Za-z]\w*)")
 _OF_SPARK: Mapping[str, _Reader] = {
-    "ALTER": read_alter,
+    "ALTER": read_alter_any,
     "CACHE": read_cache,
-    "COMMENT": read_alter,
-    "CREATE": read_create,
+    "COMMENT": read_alter_any,
+    "CREATE": read_create_any,
     "DELETE": read_delete,
-    "DESC": read_describe,
-    "DESCRIBE": read_describe,
+    "DESC": read_describe_any,
+    "DESCRIBE": read_describe_any,
     "DROP": read_drop,
     "FROM": read_insert,
     "INSERT": read_insert,
     "MERGE": read_merge,
-    "REPLACE": read_create,
-    "SHOW": read_show,
+    "REPLACE": read_create_any,
+    "SET": read_set,
+    "SHOW": read_show_any,
     "TRUNCATE": read_truncate,
+    "UNCACHE": read_cache,
     "UPDATE": read_update,
+    "USE": read_use,
 }
 """By the first word: statements that Spark has as well, with Spark's own errors."""
 _OF_DELTA: Mapping[str, _Reader] = {

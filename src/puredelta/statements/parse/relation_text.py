@@ -48,6 +48,8 @@ class RelationText:
 
     starts: frozenset[int]
     """Tokens with which a relation can begin."""
+    in_lists: frozenset[int]
+    """Those of them after FROM, JOIN, TABLE or a comma, not only before the first query."""
     in_hints: frozenset[int]
 
 
@@ -71,6 +73,7 @@ def read_relations(tokens: Sequence[Token]) -> RelationText:
     [0, 7, 10, 12]
     """
     starts: set[int] = set()
+    in_lists: set[int] = set()
     hints: set[int] = set()
     levels = [_Level(has_clauses=True, expects=True)]
     is_head, hint_depth = True, 0
@@ -80,6 +83,8 @@ def read_relations(tokens: Sequence[Token]) -> RelationText:
             hints.add(at)
         if (level.expects or (is_head and len(levels) == 1)) and token.kind in IDENTIFIERS:
             starts.add(at)
+            if level.expects and at:
+                in_lists.add(at)
         if token.kind is not TokenKind.SYMBOL:
             is_name = token.kind is not TokenKind.WORD or (before is not None and before.means("."))
             if not is_name and _read_keyword(level, token.text.upper(), tokens, at):
@@ -98,7 +103,9 @@ def read_relations(tokens: Sequence[Token]) -> RelationText:
             level.expects = token.text == "," and level.in_list
             level.in_list = level.in_list and token.text != "|>"
             is_head = is_head or (token.text == ";" and len(levels) == 1)
-    return RelationText(starts=frozenset(starts), in_hints=frozenset(hints))
+    return RelationText(
+        starts=frozenset(starts), in_lists=frozenset(in_lists), in_hints=frozenset(hints)
+    )
 
 
 def _inside(level: _Level, bracket: Token, following: Sequence[Token]) -> _Level:
@@ -186,6 +193,25 @@ def _definitions(tokens: Sequence[Token]) -> dict[int, str]:
         if is_defined and tokens[name].kind in IDENTIFIERS:
             found[at] = unquoted(tokens[name]).lower()
     return found
+
+
+_BEGIN_RELATIONS = _BEGIN_QUERIES | keywords("JOIN LATERAL")
+
+
+def join_columns(tokens: Sequence[Token]) -> frozenset[int]:
+    """Return the positions of the columns in ``JOIN u USING (a, b)``.
+
+    >>> from puredelta.protocol.schema.sql_lexer import tokenize
+    >>> sorted(join_columns(tokenize("SELECT 1 FROM t JOIN u USING (a)")))
+    [8]
+    """
+    found: set[int] = set()
+    for at in range(2, len(tokens)):
+        if tokens[at - 1].means("(") and tokens[at - 2].means("USING"):
+            end = next((n for n in range(at, len(tokens)) if tokens[n].means(")")), len(tokens))
+            if tokens[at].text.upper() not in _BEGIN_RELATIONS:
+                found.update(range(at, end))
+    return frozenset(found)
 
 
 def find_alias_place(cursor: Cursor) -> int | None:

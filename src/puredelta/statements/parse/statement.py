@@ -345,7 +345,7 @@ class DropPathStatement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropNamedStatement:
-    """``DROP TABLE [IF EXISTS] catalog.schema.table``."""
+    """``DROP TABLE [IF EXISTS] table``."""
 
     table: TableName
     if_exists: bool = False
@@ -391,21 +391,92 @@ class DescribeTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShowTables:
-    """``SHOW TABLES IN catalog.schema [LIKE pattern]``."""
+class UseNamespace:
+    """``USE [CATALOG | SCHEMA] name`` or ``SET CATALOG name``."""
 
-    catalog: str
-    schema: str
+    parts: tuple[str, ...]
+    is_catalog: bool | None = None
+    """Whether the name is said to be that of a catalog; None: Spark's rule, a catalog first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowTables:
+    """``SHOW TABLES [IN namespace] [LIKE pattern]``."""
+
+    namespace: tuple[str, ...] = ()
     pattern: str = "*"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShowSchemas:
-    """``SHOW SCHEMAS IN catalog [LIKE pattern]``; also DATABASES and NAMESPACES."""
+    """``SHOW SCHEMAS [IN catalog] [LIKE pattern]``; also DATABASES and NAMESPACES."""
 
-    catalog: str
+    namespace: tuple[str, ...] = ()
     pattern: str = "*"
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowCatalogs:
+    """``SHOW CATALOGS [LIKE pattern]``."""
+
+    pattern: str = "*"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowCurrent:
+    """``SHOW CURRENT NAMESPACE``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeSchema:
+    """``DESCRIBE SCHEMA [EXTENDED] name``."""
+
+    namespace: tuple[str, ...]
+    extended: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateSchema:
+    """``CREATE SCHEMA [IF NOT EXISTS] name [COMMENT ...] [LOCATION ...] [WITH ... (...)]``."""
+
+    namespace: tuple[str, ...]
+    if_not_exists: bool = False
+    comment: str = ""
+    location: str = ""
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropSchema:
+    """``DROP SCHEMA [IF EXISTS] name [CASCADE]``."""
+
+    namespace: tuple[str, ...]
+    if_exists: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenameTable:
+    """``ALTER TABLE table RENAME TO name``."""
+
+    table: TableReference
+    new_name: tuple[str, ...]
+
+
+CatalogStatement: TypeAlias = (
+    UseNamespace
+    | ShowTables
+    | ShowSchemas
+    | ShowCatalogs
+    | ShowCurrent
+    | DescribeSchema
+    | CreateSchema
+    | DropSchema
+    | RenameTable
+    | DropNamedStatement
+)
+"""Statements about catalogs, schemas and entries: Spark's own, except in a catalog of this library.
+"""
 
 ShowStatement: TypeAlias = (
     ShowProperties | ShowColumns | ShowCreate | ShowPartitions | DescribeTable
@@ -483,11 +554,9 @@ Statement: TypeAlias = (
     | LikeStatement
     | AlterStatement
     | TruncateStatement
-    | DropNamedStatement
+    | CatalogStatement
     | DropPathStatement
-    | ShowSchemas
     | ShowStatement
-    | ShowTables
     | ViewStatement
     | SparkParsedStatement
     | Rejected

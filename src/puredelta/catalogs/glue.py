@@ -1,0 +1,335 @@
+"""The AWS Glue Data Catalog, by the extra ``puredelta[glue]`` (boto3).
+
+Entries have the parameters that Spark, Athena and Trino know Delta tables by. The definition of a
+table is in its log; the columns of an entry are a copy for engines that read the catalog alone.
+Glue hands out no storage keys and ratifies no commits.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+from urllib.parse import quote, unquote
+
+from puredelta.catalogs.answers import location_from
+from puredelta.catalogs.catalog import (
+    NO_UPDATE,
+    CatalogEntry,
+    DescribedSchema,
+    KeyUse,
+    ListedTable,
+    LoadedTable,
+    RatifiedCommit,
+    StagedTable,
+    TableCreation,
+    TableIdentifier,
+    TableKind,
+    TableUpdate,
+    VendedKeys,
+)
+from puredelta.catalogs.failures import CatalogRequestError, Refusal
+from puredelta.catalogs.glue_entries import (
+    FORMAT,
+    format_of,
+    glue_columns,
+    glue_entry,
+    kind_of,
+    storage_of,
+)
+from puredelta.errors import InvalidRequestError, Message
+
+_PLACEHOLDER = "__PLACEHOLDER__"
+_KEPT = ("Description", "Owner", "Parameters", "PartitionKeys", "Retention", "TableType")
+"""Parts of an entry that an update sends back."""
+_CODES = {
+    "EntityNotFoundException": Refusal.NOT_FOUND,
+    "AlreadyExistsException": Refusal.EXISTS,
+    "ConcurrentModificationException": Refusal.CHANGED,
+    "AccessDeniedException": Refusal.NOT_ALLOWED,
+    "ExpiredTokenException": Refusal.NOT_ALLOWED,
+    "InvalidSignatureException": Refusal.NOT_ALLOWED,
+    "UnrecognizedClientException": Refusal.NOT_ALLOWED,
+    "OperationTimeoutException": Refusal.NO_ANSWER,
+    "InternalServiceException": Refusal.NO_ANSWER,
+    "ThrottlingException": Refusal.NO_ANSWER,
+}
+_STEPS = {
+    Refusal.NOT_ALLOWED: " Give the AWS identity of the session glue:{action} on this resource, or "
+    "name another one with the setting profile.",
+    Refusal.NO_ANSWER: " Check region and network, and try again.",
+}
+
+
+def glue_client(
+    *, region: str | None = None, endpoint: str | None = None, profile: str | None = None
+) -> Any:
+    """Return boto3's client of Glue.
+
+    Raises:
+        InvalidRequestError: boto3 is not installed, or the settings name no region.
+    """
+    try:
+        boto3: Any = importlib.import_module("boto3")
+        core: Any = importlib.import_module("botocore.exceptions")
+    except ImportError as missing:
+        raise InvalidRequestError(Message.INVALID_CONF_VALUE_NO_BOTO3) from missing
+    try:
+        session = boto3.session.Session(profile_name=profile, region_name=region)
+        return session.client("glue", endpoint_url=endpoint)
+    except (core.BotoCoreError, ValueError) as wrong:
+        raise InvalidRequestError(Message.INVALID_CONF_VALUE_GLUE, error=wrong) from wrong
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GlueCatalog:
+    """The databases of a Glue Data Catalog.
+
+    Examples:
+        >>> lake = GlueCatalog(name="lake", client=lambda: glue_client(region="eu-west-1"))
+        >>> [row.name.table for row in lake.tables("sales")]  # doctest: +SKIP
+        ['orders']
+    """
+
+    name: str
+    client: Callable[[], Any] = field(repr=False)
+    """Returns the client, made when it is first needed."""
+    catalog_id: str | None = None
+    """The AWS account; None: that of the identity."""
+    allow_local: bool = False
+    """Whether tables may be on a local disk."""
+
+    def schemas(self) -> Iterator[str]:
+        """Yield the names of the databases, page by page."""
+        for row in self._pages("get_databases", "DatabaseList"):
+            yield str(row["Name"])
+
+    def tables(self, schema: str) -> Iterator[ListedTable]:
+        """Yield the tables of a database, page by page."""
+        for row in self._pages("get_tables", "TableList", DatabaseName=schema.lower()):
+            yield ListedTable(
+                name=TableIdentifier(self.name, schema, str(row["Name"])),
+                format=format_of(row),
+                kind=kind_of(row),
+            )
+
+    def schema(self, name: str) -> DescribedSchema:
+        """Return the database, with its comment, location and parameters."""
+        found = self._call("get_database", Name=name.lower())["Database"]
+        return DescribedSchema(
+            name=name,
+            comment=str(found.get("Description") or ""),
+            location=str(found.get("LocationUri") or ""),
+            properties=dict(found.get("Parameters") or {}),
+        )
+
+    def create_schema(self, schema: DescribedSchema) -> None:
+        """Make a database; its location is the place of tables that name none."""
+        given = {
+            "Name": schema.name.lower(),
+            "Description": schema.comment,
+            "LocationUri": schema.location,
+            "Parameters": dict(schema.properties),
+        }
+        wanted = {key: value for key, value in given.items() if value}
+        self._call("create_database", DatabaseInput=wanted)
+
+    def drop_schema(self, name: str, *, cascade: bool) -> None:
+        """Remove a database; Glue itself would remove its tables, too."""
+        if not cascade:
+            self._call("get_database", Name=name.lower())
+            first = next(iter(self.tables(name)), None)
+            if first is not None:
+                raise CatalogRequestError(
+                    f"Database {self.name}.{name} is not empty: it has {first.name.table}. Drop "
+                    "its tables first, or say CASCADE; files stay.",
+                    refusal=Refusal.INVALID,
+                )
+        self._call("delete_database", Name=name.lower())
+
+    def describe(self, name: TableIdentifier) -> CatalogEntry:
+        """Return the entry of a table of any format."""
+        row = self._row(name)
+        columns = [*storage_of(row).get("Columns", ()), *(row.get("PartitionKeys") or ())]
+        return CatalogEntry(
+            name=name,
+            format=format_of(row),
+            kind=kind_of(row),
+            location=self._location(row, name) if kind_of(row) != "VIEW" else None,
+            columns=tuple((str(c["Name"]), str(c.get("Type") or "string")) for c in columns),
+            comment=str(row.get("Description") or ""),
+        )
+
+    def load(self, name: TableIdentifier) -> LoadedTable:
+        """Return a Delta table; its owner is whoever has the location."""
+        row = self._row(name)
+        if format_of(row) != FORMAT:
+            raise CatalogRequestError(
+                f"Table {name} of the Glue catalog is no Delta table: its format is "
+                f"{format_of(row) or 'unknown'}. Only Delta tables can be used here.",
+                refusal=Refusal.OTHER_FORMAT,
+                table=str(name),
+            )
+        return LoadedTable(
+            name=name,
+            table_id=f"{name}@{row.get('CreateTime')}",
+            kind=TableKind.EXTERNAL,
+            location=self._location(row, name),
+            etag=None if row.get("VersionId") is None else str(row["VersionId"]),
+            properties=dict(row.get("Parameters") or {}),
+        )
+
+    def default_location(self, name: TableIdentifier) -> str:
+        """Return the place of a new table without a location: below that of its database.
+
+        Raises:
+            InvalidRequestError: the database has no location.
+        """
+        root = self.schema(name.schema).location.rstrip("/")
+        if not root:
+            raise InvalidRequestError(
+                Message.CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION_DATABASE,
+                database=f"{name.catalog}.{name.schema}",
+                table=str(name),
+            )
+        place = quote(f"{root}/{name.table.lower()}", safe="/:@")
+        return location_from(place, str(name), allow_local=self.allow_local)
+
+    def create(self, creation: TableCreation) -> LoadedTable:
+        """Make the entry of a table that is there."""
+        location = unquote(creation.location).replace("s3a://", "s3://", 1)
+        definition = creation.definition
+        entry = glue_entry(creation.name.table, location, definition)
+        database = creation.name.schema.lower()
+        self._call("create_table", DatabaseName=database, TableInput=entry)
+        return self.load(creation.name)
+
+    def follow(self, name: TableIdentifier, update: TableUpdate) -> None:
+        """List the columns and the comment of a table as its newest commit has them."""
+        if update.columns is None and update.comment is None:
+            return
+        row = self._row(name)
+        entry = {"Name": row["Name"], **{key: row[key] for key in _KEPT if key in row}}
+        entry["StorageDescriptor"] = dict(storage_of(row))
+        if update.columns is not None:
+            entry["StorageDescriptor"]["Columns"] = glue_columns(update.columns)
+        if update.comment is not None:
+            entry["Description"] = update.comment
+        version = {} if row.get("VersionId") is None else {"VersionId": str(row["VersionId"])}
+        self._call(
+            "update_table",
+            DatabaseName=name.schema.lower(),
+            TableInput=entry,
+            SkipArchive=False,
+            **version,
+        )
+
+    def drop(self, name: TableIdentifier) -> None:
+        """Remove the entry; the files stay."""
+        self._call("delete_table", DatabaseName=name.schema.lower(), Name=name.table.lower())
+
+    def rename(self, name: TableIdentifier, new_name: str) -> None:
+        """Refuse: Glue gives no entry another name."""
+        raise CatalogRequestError(
+            f"Glue cannot give {name} the name {new_name}. Create a table of the other name at the "
+            "same LOCATION, and drop this one; the files stay.",
+            refusal=Refusal.INVALID,
+            table=str(name),
+        )
+
+    def stage(self, name: TableIdentifier) -> StagedTable:
+        """Refuse: Glue chooses no places."""
+        self._ratifies_nothing(name)
+
+    def ratify(
+        self,
+        table: LoadedTable,
+        commit: RatifiedCommit,
+        update: TableUpdate = NO_UPDATE,
+    ) -> LoadedTable:
+        """Refuse: Glue ratifies no commits."""
+        del commit, update
+        self._ratifies_nothing(table.name)
+
+    def report_published(self, table: LoadedTable, version: int) -> None:
+        """Refuse: Glue ratifies no commits."""
+        del version
+        self._ratifies_nothing(table.name)
+
+    def keys(self, table: LoadedTable, operation: KeyUse) -> Sequence[VendedKeys]:
+        """Return none: files are reached with the keys of the session."""
+        del table, operation
+        return ()
+
+    def keys_of_stage(self, staged: StagedTable) -> Sequence[VendedKeys]:
+        """Return none."""
+        del staged
+        return ()
+
+    def keys_of_path(self, location: str) -> Sequence[VendedKeys]:
+        """Return none."""
+        del location
+        return ()
+
+    def _ratifies_nothing(self, name: TableIdentifier) -> NoReturn:
+        raise CatalogRequestError(
+            f"Table {name} cannot be catalog-managed: Glue ratifies no commits. Name a LOCATION.",
+            refusal=Refusal.INVALID,
+            table=str(name),
+        )
+
+    def _row(self, name: TableIdentifier) -> Mapping[str, Any]:
+        found = self._call("get_table", DatabaseName=name.schema.lower(), Name=name.table.lower())
+        row: Mapping[str, Any] = found["Table"]
+        return row
+
+    def _location(self, row: Mapping[str, Any], name: TableIdentifier) -> str:
+        storage = storage_of(row)
+        serde = (storage.get("SerdeInfo") or {}).get("Parameters") or {}
+        stated = serde.get("path") or storage.get("Location") or ""
+        stated = stated or (row.get("Parameters") or {}).get("location", "")
+        if not stated or stated.endswith(_PLACEHOLDER):
+            raise CatalogRequestError(
+                f"The Glue entry of {name} has no location. Drop the entry, which keeps the files, "
+                "and create the table with its LOCATION.",
+                refusal=Refusal.INVALID,
+                table=str(name),
+            )
+        place = quote(stated, safe="/:@")
+        return location_from(place, str(name), allow_local=self.allow_local)
+
+    def _pages(self, action: str, key: str, **given: Any) -> Iterator[Mapping[str, Any]]:
+        token: str | None = None
+        while True:
+            more = {} if token is None else {"NextToken": token}
+            page = self._call(action, **given, **more)
+            yield from page.get(key) or ()
+            token = page.get("NextToken") or None
+            if token is None:
+                return
+
+    def _call(self, action: str, **given: Any) -> Any:
+        """Call the service; its own client repeats calls that it may repeat."""
+        core: Any = importlib.import_module("botocore.exceptions")
+        account = {} if self.catalog_id is None else {"CatalogId": self.catalog_id}
+        try:
+            return getattr(self.client(), action)(**given, **account)
+        except core.ClientError as refused:
+            said = refused.response.get("Error", {})
+            refusal = _CODES.get(str(said.get("Code")), Refusal.INVALID)
+            text = f"{said.get('Code')}: {said.get('Message')}"
+        except core.NoCredentialsError:
+            refusal, text = Refusal.NOT_ALLOWED, "there are no AWS credentials"
+        except core.BotoCoreError as failed:
+            refusal, text = Refusal.NO_ANSWER, str(failed)
+        step = _STEPS.get(refusal, "").format(action=_camel(action))
+        raise CatalogRequestError(
+            f"Glue refused {_camel(action)} in catalog {self.name}: {text.rstrip('.')}.{step}",
+            refusal=refusal,
+            catalog=self.name,
+        ) from None
+
+
+def _camel(action: str) -> str:
+    return "".join(part.title() for part in action.split("_"))
