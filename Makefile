@@ -23,7 +23,7 @@ PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadfile \
 	-o tmp_path_retention_count=1 -o tmp_path_retention_policy=failed
 
 BENCHES := bench-growth bench-trickle bench-writers bench-store bench-log bench-profile
-.PHONY: bench-streams bench-queries browser docs release-check help demo test test-newest test-oldest check fix fuzz reference differential record simulate simulate-mutants simulate-processes faults upserts storage cluster clients trials thorough bench $(BENCHES) lock wheel clean
+.PHONY: bench-streams bench-queries browser docs release-check help demo test test-newest test-oldest check fix fuzz reference differential record simulate simulate-mutants simulate-processes faults catalogs upserts storage cluster clients trials thorough bench $(BENCHES) lock wheel clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -76,6 +76,11 @@ faults: dev-env ## Let every store call and write of data files of every command
 	@$(JAVA) $(DEV)/bin/python -m simulation.kills
 	@$(JAVA) $(DEV)/bin/python -m simulation.sweep $(ARGS)
 	@$(JAVA) $(DEV)/bin/python -m pytest -q -m faults tests
+
+catalogs: dev-env ## Run the suite of catalogs, and eight processes on one managed table (UC_URL and UC_TOKEN: a real server)
+	@PUREDELTA_CATALOG_COMMITS=$${PUREDELTA_CATALOG_COMMITS:-25} $(JAVA) $(DEV)/bin/python -m pytest -q \
+		tests/catalogs tests/log/managed tests/spark/catalogs
+	@$(DEV)/bin/python -m simulation.catalogs
 
 upserts: dev-env ## Replay 200 random change streams through upsert, sync, scd2 and apply_changes, beside naive models
 	@$(JAVA) $(DEV)/bin/python -m pytest -q -m upserts tests/recipes
