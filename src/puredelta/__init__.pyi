@@ -13,6 +13,7 @@ from puredelta.api import sql as sql
 from puredelta.api import write as write
 from puredelta.commands.convert.preview import preview_convert as preview_convert
 from puredelta.commands.convert.undo import undo_convert as undo_convert
+from puredelta.commands.revert import revert as revert
 from puredelta.commands.statement.report import Report as Report
 from puredelta.commands.statement.report import last_report as last_report
 from puredelta.commands.write.expectations import Expectation as Expectation

@@ -1481,6 +1481,27 @@ class Message(Enum):
         "{column} is a partition column. Z-Ordering can only be performed on data columns",
     )
 
+    CANNOT_RESTORE_TABLE_VERSION_REVERT_DEFINITION = (
+        ErrorCode.CANNOT_RESTORE_TABLE_VERSION,
+        "Cannot revert version {version}: rows would come back, but {problem}. Versions that "
+        "changed the table since: {later}. RESTORE the whole table, or insert the rows of the "
+        "version before.",
+    )
+    CANNOT_RESTORE_TABLE_VERSION_REVERT_NOTHING = (
+        ErrorCode.CANNOT_RESTORE_TABLE_VERSION,
+        "Cannot revert version {version}: it changed no file that is left. Columns and properties "
+        "are changed back with ALTER TABLE.",
+    )
+    CANNOT_RESTORE_TABLE_VERSION_REVERT_RANGE = (
+        ErrorCode.CANNOT_RESTORE_TABLE_VERSION,
+        "Cannot revert version {version}. Versions 1 to {latest} can be reverted.",
+    )
+    CONCURRENT_WRITE_REVERT = (
+        ErrorCode.CONCURRENT_WRITE,
+        "Cannot revert version {version}: version {later} ({operation}) has touched the file "
+        "{path} since. Revert version {later} first, or RESTORE the whole table.",
+    )
+
     # commands/alter
     ADD_CONSTRAINTS = (
         ErrorCode.ADD_CONSTRAINTS,
@@ -3034,6 +3055,10 @@ class Message(Enum):
     INVALID_WRITE_OPTION_KEYS_WITHOUT_ROWS = (
         ErrorCode.INVALID_WRITE_OPTION,
         "--keys is for the rows that differ. Add --rows.",
+    )
+    INVALID_WRITE_OPTION_REVERT_VERSION = (
+        ErrorCode.INVALID_WRITE_OPTION,
+        "Name the commit to revert: --version N (puredelta history TABLE lists them).",
     )
     INVALID_WRITE_OPTION_NO_SQL = (
         ErrorCode.INVALID_WRITE_OPTION,

@@ -202,5 +202,5 @@ def test_a_shell_completes_commands_and_options() -> None:
         )
         return [each.partition(",")[2] for each in done.stdout.split()]
 
-    assert completed("puredelta re", 1) == ["report", "restore"]
+    assert completed("puredelta re", 1) == ["report", "revert", "restore"]
     assert completed("puredelta history --li", 2) == ["--limit"]

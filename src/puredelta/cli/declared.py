@@ -176,6 +176,16 @@ COMMANDS = (
         ),
     ),
     DeclaredCommand(
+        "revert",
+        SPARK,
+        "Show what undoing one commit would change, later ones kept; do it with --apply.",
+        (
+            _TABLE,
+            _number("--version", "Which commit.", minimum=1),
+            _switch("--apply", "Revert. Without it only the difference is shown."),
+        ),
+    ),
+    DeclaredCommand(
         "restore",
         SPARK,
         "Show what going back to a version would change; do it with --apply.",

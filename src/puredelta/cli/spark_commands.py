@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 from pyspark.sql import DataFrame
@@ -11,6 +12,7 @@ from puredelta.cli.session import format_name, spark_session, table_log, table_n
 from puredelta.commands.compare import diff_rows
 from puredelta.commands.read_table import resolve_timestamp
 from puredelta.commands.restore import differing_files, restore_table
+from puredelta.commands.revert import plan_revert, revert_commit
 from puredelta.commands.vacuum import vacuum as run_vacuum
 from puredelta.errors import InvalidRequestError, Message
 from puredelta.inspection.commits import require_before
@@ -172,6 +174,19 @@ def restore(
             }
         )
         out.text("Nothing is changed: add --apply.")
+
+
+def revert(context: Context, *, table: str, version: int | None, apply: bool) -> None:
+    """Print the changes of a REVERT of one commit; make them only if requested."""
+    if version is None:
+        raise InvalidRequestError(Message.INVALID_WRITE_OPTION_REVERT_VERSION)
+    with spark_session(context, f"revert {table}") as spark:
+        log, out = table_log(spark, table), context.output
+        run = revert_commit if apply else plan_revert
+        outcome = run(spark, log, version)
+        out.value({"dryRun": not apply, **asdict(outcome)})
+        if not apply:
+            out.text("Nothing is changed: add --apply.")
 
 
 def diff(

@@ -405,6 +405,11 @@ def restore(*, version: int | None, timestamp: str | None) -> Operation:
     return Operation(name=RESTORE, parameters={"version": version, "timestamp": timestamp})
 
 
+def revert(*, version: int) -> Operation:
+    """Describe REVERT of one commit."""
+    return Operation(name="REVERT", parameters={"version": version})
+
+
 def clone(*, source: str, source_version: int) -> Operation:
     """Describe a shallow CLONE."""
     return Operation(name="CLONE", parameters={"source": source, "sourceVersion": source_version})
