@@ -30,6 +30,7 @@ from puredelta.commands.dml.source_texts import SourceTexts
 from puredelta.protocol.schema.types import LONG, STRING, DataType, DecimalType
 from puredelta.spark.scan.data_file import DataFile
 from puredelta.spark.write.staging import text_bytes, texts_of_files
+from puredelta.worker.bounded_batches import open_bytes
 from puredelta.worker.data_files.rewrite_file import RewriteTask, rewrite_together
 from puredelta.worker.lookup.conditions import ResidualConditions
 from puredelta.worker.lookup.key_lookup import look_up_keys
@@ -42,8 +43,6 @@ TASK_MAX = 1024 * MEGABYTE
 PARTS_MAX = 4
 OWN_BYTES = 2 * LIMITS.read_bytes
 """Of a batch of rows, encoded and decoded, and of what Arrow and numpy load on first use."""
-COPY_BYTES = OWN_BYTES + LIMITS.row_group_bytes + 2 * LIMITS.read_bytes + LIMITS.coalesced_bytes
-"""A row group of the new file, and the batch that closes it, whose buffers grow by doubling."""
 PAGE_COPIES = 4
 """Of a page that is larger than a batch: encoded, decoded, and both again in the new file."""
 RATIO_MAX = 1.5
@@ -76,7 +75,9 @@ class Shape:
     def planned(self, directory: Path) -> tuple[int, int] | None:
         """Return the parts of the source and the bytes planned; ``None``: Spark joins."""
         if self.source is None:
-            return 1, COPY_BYTES + PAGE_COPIES * self.page_bytes
+            opened = open_bytes(pq.read_metadata(directory / "target.parquet"), 0)
+            size = LIMITS.row_bytes + opened + PAGE_COPIES * self.page_bytes
+            return (1, size) if size <= LIMITS.copy_bytes or self.page_bytes else None
         path = directory / "source.parquet"
         footer = pq.read_metadata(path)
         kinds = dict(

@@ -21,6 +21,8 @@ _HARMLESS_BYTES = 256 * 1024 * 1024
 """Rows times encoded bytes of a row group: its columns are planned above this product."""
 _DICTIONARY_BYTES = 1280 * 1024
 """The size of a dictionary at which most writers give it up, and some room."""
+_OPEN_BYTES = 2 * 1024 * 1024
+"""Of a column while it is decoded: a dictionary and a page of 1 MB, as most writers make them."""
 _SHORT_BYTES = 64
 """The size of a short value: texts up to it make no batch large."""
 _UNSURE_ROWS = 8_192
@@ -75,6 +77,25 @@ def plan_decoding(
         batch_rows=max(1, min(rows, _UNSURE_ROWS) if unsure else rows),
         dictionaries=tuple(dictionaries),
     )
+
+
+def open_bytes(footer: pq.FileMetaData, enough: int) -> int:
+    """Return about how many bytes the open pages of all columns take, in the largest row group.
+
+    The columns of a row group are decoded side by side: each has a dictionary and a page open. The
+    footer has to be sound. Chunks are looked at only where there may be more than ``enough``.
+    """
+    most = footer.num_columns * _OPEN_BYTES
+    if most <= enough:
+        return most
+    found = 0
+    for group in map(footer.row_group, range(footer.num_row_groups)):
+        found = max(found, sum(map(_open_bytes, map(group.column, range(group.num_columns)))))
+    return found
+
+
+def _open_bytes(chunk: pq.ColumnChunkMetaData) -> int:
+    return min(_OPEN_BYTES, int(chunk.total_uncompressed_size))
 
 
 def is_harmless(footer: pq.FileMetaData, groups: Sequence[int]) -> bool:

@@ -137,6 +137,8 @@ class Limits:
     coalesced_rows: int = 16_384
     coalesced_bytes: int = 16 * _MEGABYTE
     """Batches of fewer rows and bytes are coalesced before they are filtered and written."""
+    copy_bytes: int = 1024 * _MEGABYTE
+    """Planned for a copy at most: a file with more columns than that is left to Spark."""
     partitioned_bytes: int = 256 * _MEGABYTE
     """Decoded bytes that are distributed over partitions in memory."""
     lookup_rows: int = 131_072
@@ -149,9 +151,17 @@ class Limits:
     """Files of fewer rows are decoded together (`puredelta.worker.small_files`); 0: none is.
     Opening a larger file is a small part of reading it.
     """
+
     only_spark: tuple[str, ...] = ()
     """`INT96`, `OLD_TIMES`, `CHECKSUMS`: what Spark reads otherwise than Arrow, by settings of the
     session."""
+
+    @property
+    def row_bytes(self) -> int:
+        """What the rows of a copy take: a row group of the new file, and the batch that closes it,
+        whose buffers grow by doubling; and what libraries load on first use.
+        """
+        return self.row_group_bytes + 4 * self.read_bytes + self.coalesced_bytes
 
 
 LIMITS = Limits()

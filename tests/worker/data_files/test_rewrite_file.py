@@ -128,6 +128,18 @@ def test_memory_is_bounded_by_cutting_huge_row_groups(tmp_path: Path) -> None:
     assert kept(answer, tmp_path)["id"].to_pylist() == [n for n in range(10_000) if n != 5000]
 
 
+def test_a_file_of_too_many_columns_for_a_worker_is_left_to_spark(tmp_path: Path) -> None:
+    """All columns of a row group are open at once, each with a dictionary and a page."""
+    source = tmp_path / "old.parquet"
+    pq.write_table(pa.table({f"c{n}": np.arange(500) for n in range(30)}), source)
+    enough = Limits(copy_bytes=Limits().row_bytes + 500_000)
+    assert rewritten(order(source, [3]), enough).refusal is None
+    little = Limits(copy_bytes=Limits().row_bytes + 50_000)
+    refusal = rewritten(order(source, [3]), little).refusal
+    assert refusal is not None
+    assert "30 columns" in refusal
+
+
 def test_properties_of_the_old_file_live_on(tmp_path: Path) -> None:
     ids = pa.field("id", pa.int64(), metadata={"PARQUET:field_id": "4"})
     schema = pa.schema(

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from puredelta.worker.bounded_batches import open_bytes
 from puredelta.worker.data_files.copied_groups import GroupCopy, Kept, kept_of_groups
 from puredelta.worker.data_files.write_file import (
     FILE_ANSWERS,
@@ -110,6 +111,7 @@ def rewrite_together(tasks: Sequence[RewriteTask], limits: Limits = LIMITS) -> l
         try:
             source = opened(task.source, describes=True)
             require_read_alike(source, limits.only_spark)
+            _require_memory(source, limits)
         except OnlySparkError as failure:
             return [refused(task.ordinal, f"{label(task.source)}: {failure}")]
         if (reason := unfaithful(source)) is not None:
@@ -117,6 +119,13 @@ def rewrite_together(tasks: Sequence[RewriteTask], limits: Limits = LIMITS) -> l
         files.append(_File(task=task, source=source))
     alike = itertools.groupby(files, key=_File.form if len(files) > 1 else id)
     return [_rewritten(list(some), limits) for _, some in alike]
+
+
+def _require_memory(source: OpenFile, limits: Limits) -> None:
+    """Refuse a file with so many columns that their open pages are more than a copy may hold."""
+    left = limits.copy_bytes - limits.row_bytes
+    if (size := open_bytes(source.metadata, left)) > left:
+        raise OnlySparkError(f"its {source.metadata.num_columns} columns take {size} bytes at once")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
