@@ -85,7 +85,7 @@ def open_bytes(footer: pq.FileMetaData, enough: int) -> int:
     The columns of a row group are decoded side by side: each has a dictionary and a page open. The
     footer has to be sound. Chunks are looked at only where there may be more than ``enough``.
     """
-    most = footer.num_columns * _OPEN_BYTES
+    most: int = footer.num_columns * _OPEN_BYTES
     if most <= enough:
         return most
     found = 0

@@ -18,6 +18,7 @@ Traps this module knows:
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
@@ -84,7 +85,8 @@ _DAY_US = 86_400_000_000
 _BUFFER_BYTES = 1 << 17
 """Of a column chunk, read from a disk at a time."""
 _BUFFERS_BYTES = 1 << 25
-"""Of all columns together: each column has a buffer while a row group is read."""
+"""Of all columns together: each column has a buffer while a row group is read. A file of no more
+is read by whole column chunks: then no page can be longer than its chunk, whatever it says."""
 _BUFFER_BYTES_MIN = 1 << 13
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
@@ -107,10 +109,13 @@ class OpenFile:
         if self._object is not None:
             source = pa.PythonFile(self._object, mode="r")
         self._source: str | pa.NativeFile = source
-        self._reader = _reader(source)
+        is_large = isinstance(source, str) and os.path.getsize(source) > _BUFFERS_BYTES  # noqa: PTH202 - as pyarrow opens it
+        self._buffer_bytes = _BUFFER_BYTES if is_large else 0
+        self._reader = _reader(source, self._buffer_bytes)
         self.metadata: pq.FileMetaData = self._reader.metadata
-        self._buffer_bytes = _buffer_bytes(self.metadata.num_columns)
-        if self._buffer_bytes < _BUFFER_BYTES:
+        share = _BUFFERS_BYTES // max(1, self.metadata.num_columns)
+        if share < self._buffer_bytes:
+            self._buffer_bytes = max(_BUFFER_BYTES_MIN, share)
             self._reader = self._another_reader()
         # Only a file that says what Arrow it was made of can have other types than Parquet's.
         self._may_have_views = _ARROW_SCHEMA in (self.metadata.metadata or ())
@@ -247,14 +252,7 @@ class OpenFile:
             yield start, end
 
 
-def _buffer_bytes(num_columns: int) -> int:
-    share = _BUFFERS_BYTES // max(1, num_columns)
-    return max(_BUFFER_BYTES_MIN, min(_BUFFER_BYTES, share))
-
-
-def _reader(
-    source: str | pa.NativeFile, buffer_bytes: int = _BUFFER_BYTES, **options: Any
-) -> pq.ParquetReader:
+def _reader(source: str | pa.NativeFile, buffer_bytes: int, **options: Any) -> pq.ParquetReader:
     """Open a file with the reader of `ParquetFile`, which alone looks at no name."""
     reader = pq.ParquetReader()
     options |= {"pre_buffer": False, "coerce_int96_timestamp_unit": "us"}

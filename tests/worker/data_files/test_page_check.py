@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from pathlib import Path
 
@@ -15,7 +16,8 @@ from puredelta.worker.data_files.page_check import PAGE_HEADER, PageCheck
 from puredelta.worker.data_files.rewrite_file import rewrite_together
 from puredelta.worker.data_files.spliced_file import ParquetBytes
 from puredelta.worker.footers.thrift_compact import UnsupportedLayoutError
-from puredelta.worker.read_rows import OnlySparkError
+from puredelta.worker.read_rows import OnlySparkError, OpenFile
+from tests.fuzz.damaged import mutated_file
 from tests.worker.data_files.test_copied_groups import task
 
 ROWS = 600
@@ -100,3 +102,23 @@ def test_a_file_without_checksums_whose_page_is_too_long_is_not_copied(tmp_path:
     (answer,) = rewrite_together([task(path, [0])])
     assert answer.refusal is not None
     assert [file.name for file in tmp_path.iterdir()] == ["old.parquet"]
+
+
+@pytest.mark.parametrize("seed", [1002, 2641, 2845, 3523])
+def test_a_page_that_says_it_is_huge_takes_no_more_than_its_chunk(
+    tmp_path: Path, seed: int
+) -> None:
+    """Files of 6 to 9 KB took up to 2 GB where they were read through a buffer."""
+    draw = random.Random(seed)
+    draw.random()
+    _, content = mutated_file(draw)
+    path = tmp_path / "f.parquet"
+    path.write_bytes(content)
+    usual, counted = pa.default_memory_pool(), pa.proxy_memory_pool(pa.default_memory_pool())
+    pa.set_memory_pool(counted)
+    try:
+        with contextlib.suppress(OSError, pa.ArrowException):
+            list(OpenFile(str(path)).read(65_536))
+    finally:
+        pa.set_memory_pool(usual)
+    assert counted.max_memory() < 10 * len(content) + (64 << 20)
