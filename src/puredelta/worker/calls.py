@@ -67,8 +67,15 @@ def _ascii(function: str) -> Callable[[Any], Any]:
     return changed
 
 
+def _valid(text: Any) -> Any:
+    """Return texts that are UTF-8: Arrow and Spark count other bytes in different ways."""
+    if not isinstance(text, pa.Scalar):
+        text.validate(full=True)
+    return text
+
+
 def _part(text: Any, start: int, stop: int | None) -> Any:
-    return pc.utf8_slice_codeunits(text, start=start, stop=stop)
+    return pc.utf8_slice_codeunits(_valid(text), start=start, stop=stop)
 
 
 def _rounded(value: Any, kind: pa.DataType) -> Any:
@@ -95,10 +102,11 @@ _OWN: dict[str, Callable[..., Any]] = {
     "join_texts": _joined,
     "ascii_upper": _ascii("ascii_upper"),
     "ascii_lower": _ascii("ascii_lower"),
-    "trim_blanks": lambda text: pc.utf8_trim(text, characters=" "),
-    "trim_left": lambda text: pc.utf8_ltrim(text, characters=" "),
-    "trim_right": lambda text: pc.utf8_rtrim(text, characters=" "),
+    "trim_blanks": lambda text: pc.utf8_trim(_valid(text), characters=" "),
+    "trim_left": lambda text: pc.utf8_ltrim(_valid(text), characters=" "),
+    "trim_right": lambda text: pc.utf8_rtrim(_valid(text), characters=" "),
     "text_part": _part,
+    "text_length": lambda text: pc.utf8_length(_valid(text)),
     "year_of": _date_part("year"),
     "month_of": _date_part("month"),
     "day_of": _date_part("day"),

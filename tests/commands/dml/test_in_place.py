@@ -260,6 +260,25 @@ def test_workers_compute_the_values_of_clauses_of_a_merge(
     assert [one.refused for one in done] == [{}]
 
 
+def test_a_partition_column_is_no_column_of_the_files(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "t"
+    schema = pa.schema([("p", pa.int64()), *SCHEMA])
+    files = [[{"p": n, **one} for one in rows] for n, rows in enumerate(FILES, 7)]
+    lay_table(path, schema, files, partition_by=["p"])
+    done = made_by_workers(monkeypatch)
+    table = DeltaTable.forPath(spark, str(path))
+    table.update("id % 10 = 3", {"c1": "p + 1"})
+    found = table.toDF().where("id % 10 = 3").select("p", "c1").distinct().collect()
+    assert sorted(map(tuple, found)) == [(7, 8), (8, 9), (9, 10)]
+    assert not done
+    table.update("id % 10 = 4", {"c1": "c3 + 1"})
+    found = table.toDF().where("id % 10 = 4").select("p", "id", "c1").collect()
+    assert {(one["id"], one["c1"]) for one in found} == {(n, n + 2) for n in range(4, 120, 10)}
+    assert [one.refused for one in done] == [{}]
+
+
 def test_an_error_of_a_row_is_that_of_spark(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -196,6 +196,17 @@ def test_every_row_of_the_table_has_an_expression_here(spark: SparkSession) -> N
     assert VALUES.keys() - used == set()
 
 
+@pytest.mark.parametrize("function", ["text_length", "trim_blanks", "trim_left", "trim_right"])
+def test_texts_of_other_bytes_have_no_proof(function: str) -> None:
+    texts = pa.array([b"ab", b"\xff\xfe"]).view(pa.string())
+    with pytest.raises(pa.ArrowException):
+        evaluated_rows((function, ("target", "t")), lambda *_: texts, 2)
+    with pytest.raises(pa.ArrowException):
+        evaluated_rows(("text_part", ("target", "t"), 0, 1), lambda *_: texts, 2)
+    with pytest.raises(pa.ArrowException):
+        evaluated_rows(("ascii_upper", ("target", "t")), lambda *_: texts, 2)
+
+
 @pytest.mark.parametrize(
     ("expression", "kind", "cast"),
     [

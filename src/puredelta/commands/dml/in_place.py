@@ -184,7 +184,11 @@ def _value(context: StatementContext, update: ResolvedUpdate, name: str) -> Arro
         return ArrowValue(("target", name), kind, {name: kind})
     if (tree := update.trees.get(name)) is None:
         raise NotInTableError(f"the value of {name} is no plain expression, or is sent by Connect")
-    return stored_as(value_of(tree, ansi=context.command.session.ansi), kind)
+    value = stored_as(value_of(tree, ansi=context.command.session.ansi), kind)
+    for read in context.snapshot.config.partition_columns:
+        if read in value.columns:
+            raise NotInTableError(f"column {read} is not in the files, it is a partition column")
+    return value
 
 
 def _physical(call: Call, config: TableConfig) -> Call:

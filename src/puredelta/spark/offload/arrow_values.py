@@ -392,7 +392,7 @@ VALUES: Mapping[str, _Rule] = {
     "StringTrim": _text("trim_blanks"),
     "StringTrimLeft": _text("trim_left"),
     "StringTrimRight": _text("trim_right"),
-    "Length": _text("utf8_length", pa.int32()),
+    "Length": _text("text_length", pa.int32()),
     "Substring": _substring,
     "DateAdd": _days("add_checked"),
     "DateSub": _days("subtract_checked"),
