@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from pyspark.sql import SparkSession
 
+from puredelta.errors import UnsupportedError
+from puredelta.spark.session.data_access import DataIo
+from puredelta.spark.write import staging
 from puredelta.spark.write.writer_settings import WriterSettings
+from puredelta.store.registry import open_store
 
 FACTORY = "parquet.crypto.factory.class"
 CODEC = "spark.sql.parquet.compression.codec"
@@ -81,3 +87,15 @@ def test_hadoops_configuration_is_asked(spark: SparkSession) -> None:
     finally:
         hadoop.unset(FACTORY)
     assert WriterSettings.of(spark, {}).only_spark is None
+
+
+def test_keys_in_options_hold_for_staged_rows_that_arrow_writes(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were plain in the bucket until the write itself was refused."""
+    monkeypatch.setattr(staging, "data_io", lambda *_: DataIo.ARROW)
+    keys = {"parquet.encryption.footer.key": "a secret"}
+    with pytest.raises(UnsupportedError, match=r"parquet\.encryption\.footer\.key") as refused:
+        staging.stage_rows(spark.range(3), store=open_store(str(tmp_path)), options=keys)
+    assert "a secret" not in str(refused.value)
+    assert not list(tmp_path.rglob("*.parquet"))

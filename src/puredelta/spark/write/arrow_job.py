@@ -140,15 +140,17 @@ def _by_path(job: ArrowJob, answers: Sequence[FileAnswer]) -> dict[str, FileAnsw
 
 def _require_plain(writer: WriterSettings, job: ArrowJob) -> None:
     """Refuse to write plain text where a session, or a write, asks for encryption."""
-    encrypts = writer.encrypts or any("encryption" in key for key in job.files.parquet)
-    if encrypts:
-        raise UnsupportedError(
-            Message.UNSUPPORTED_STORAGE_ENCRYPTION,
-            only_spark=writer.only_spark,
-            io_key=IO.key,
-            path=job.store.root_uri,
-            setting=writer.only_spark or "",
-        )
+    own = WriterSettings.parse(job.files.parquet)
+    if not (writer.encrypts or own.encrypts or any("encryption" in key for key in own.options)):
+        return
+    setting = writer.only_spark or own.only_spark or ""
+    raise UnsupportedError(
+        Message.UNSUPPORTED_STORAGE_ENCRYPTION,
+        only_spark=setting,
+        io_key=IO.key,
+        path=job.store.root_uri,
+        setting=setting,
+    )
 
 
 def _reached(job: ArrowJob, directory: str) -> DataPath:

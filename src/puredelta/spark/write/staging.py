@@ -24,6 +24,7 @@ from puredelta.spark.session.data_access import DataIo, data_io
 from puredelta.spark.session.types import from_spark
 from puredelta.spark.write.arrow_job import ArrowJob, run_arrow_job
 from puredelta.spark.write.parquet_job import (
+    FileOptions,
     named_failures,
     removed_on_failure,
     run_parquet_job,
@@ -95,7 +96,7 @@ def stage_rows(
     """
     directory = f"{STAGING_PREFIX}{new_id()}"
     if data_io(rows.sparkSession, [store.root_uri]) is DataIo.ARROW:
-        return _staged_by_arrow(rows, directory, store)
+        return _staged_by_arrow(rows, directory, store, options or {})
     with write_session(rows) as bound:
         job = run_parquet_job(bound, directory, store=store, options=options)
     reader = StatisticsReader(from_spark(rows.schema))
@@ -134,9 +135,14 @@ def stage_rows(
     )
 
 
-def _staged_by_arrow(rows: DataFrame, directory: str, store: Store) -> StagedRows:
+def _staged_by_arrow(
+    rows: DataFrame, directory: str, store: Store, options: Mapping[str, str]
+) -> StagedRows:
     schema = from_spark(rows.schema)
-    written = run_arrow_job(rows, ArrowJob(store=store, directory=directory, schema=schema))
+    job = ArrowJob(
+        store=store, directory=directory, schema=schema, files=FileOptions(parquet=options)
+    )
+    written = run_arrow_job(rows, job)
     reader = StatisticsReader(schema)
     footers = [pq.read_metadata(pa.BufferReader(one.footer)) for one in written.values()]
     nan_leaves = [one.nan_columns for one in written.values()]
