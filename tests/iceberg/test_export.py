@@ -7,10 +7,13 @@ import math
 import struct
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from puredelta import iceberg
@@ -278,6 +281,35 @@ def test_replaced_rows_and_partitions(tmp_path: Path) -> None:
 def test_files_without_statistics(tmp_path: Path) -> None:
     table = SmallTable(tmp_path, StructType((column("id", LONG),)))
     table.append([{"id": 1}, {"id": 2}], stats=False)
+    check(table)
+
+
+@pytest.mark.parametrize("mode", ["none", "name"])
+def test_hidden_columns_of_row_tracking(tmp_path: Path, mode: str) -> None:
+    """Rewritten files keep row ids in columns that the table does not show."""
+    number = None if mode == "none" else 1
+    schema = StructType(
+        (
+            column("id", LONG, number),
+            column("p", STRING, number and 2),
+            column("x", LONG, number and 3),
+        )
+    )
+    table = SmallTable(
+        tmp_path,
+        schema,
+        partitioned_by=("p",),
+        delta__columnMapping__mode=mode,
+        delta__rowTracking__materializedRowIdColumnName="_row-id",
+        delta__rowTracking__materializedRowCommitVersionColumnName="_row-version",
+    )
+    added = table.file([{"id": 1, "p": "a", "x": 7}])
+    path = tmp_path / "part 0.parquet"
+    content = pq.read_table(path)
+    for place, name in ((0, "_row-id"), (2, "_row-version")):
+        content = content.add_column(place, name, pa.array([5], pa.int64()))
+    pq.write_table(content, path)
+    table.commit(replace(added, size_bytes=path.stat().st_size))
     check(table)
 
 

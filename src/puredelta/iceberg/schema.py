@@ -35,6 +35,7 @@ from puredelta.protocol.schema.types import (
     StructField,
     StructType,
 )
+from puredelta.protocol.table.row_tracking import ROW_COMMIT_VERSION_COLUMN, ROW_ID_COLUMN
 from puredelta.protocol.table.table_config import TableConfig
 
 Path: TypeAlias = tuple[str, ...]
@@ -55,6 +56,8 @@ _PRIMITIVES: Mapping[str, I.PrimitiveType] = {
     "timestamp_ntz": I.TimestampType(),
 }
 _WHOLE = ("byte", "short", "integer")
+_HIDDEN_ID = 2_000_000_000
+"""The first id of columns that a table with column mapping does not show; it has no such ids."""
 LAST_PARTITION_ID = 999
 """Iceberg numbers partition fields after it."""
 
@@ -84,6 +87,10 @@ def iceberg_layout(config: TableConfig, known: Mapping[Path, int]) -> IcebergLay
     _require_iceberg_changes(config)
     ids = _Ids(dict(known), config.column_mapping)
     fields = ids.fields(config.schema, ())
+    for place, key in enumerate((ROW_ID_COLUMN, ROW_COMMIT_VERSION_COLUMN)):
+        name = config.metadata.configuration.get(key)
+        if name:
+            ids.hide(name, _HIDDEN_ID + place)
     by_name = {one.name: one for one in fields}
     return IcebergLayout(
         schema=Schema(*fields),
@@ -157,6 +164,16 @@ class _Ids:
 
     def fields(self, struct: StructType, prefix: Path) -> list[I.NestedField]:
         return [self._field(one, prefix) for one in struct.fields]
+
+    def hide(self, name: str, number: int) -> None:
+        """Give an id to a column of files that the table does not show.
+
+        pyiceberg refuses a file with a column that has no id, DuckDB reads NULL in later columns.
+        """
+        if self.mode is ColumnMappingMode.NONE:
+            self._numbered((name,))
+        else:
+            self.known[name,] = number
 
     def _field(self, one: StructField, prefix: Path) -> I.NestedField:
         path = (*prefix, physical_name(one, self.mode))

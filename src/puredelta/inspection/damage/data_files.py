@@ -211,7 +211,7 @@ def _vector_problem(add: Add, snapshot: Snapshot, store: Store) -> str | None:
     if len(positions) != add.deletion_vector.cardinality:
         return f"{add.path}: {len(positions)} rows, not {add.deletion_vector.cardinality}"
     rows = physical_rows(add)
-    highest = max(positions, default=-1)
+    highest = int(positions[-1]) if len(positions) else -1
     if rows is not None and highest >= rows:
         return f"{add.path}: row {highest} of {rows} is deleted"
     return None
