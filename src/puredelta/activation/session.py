@@ -26,6 +26,7 @@ import puredelta.tables
 from puredelta.activation.data_source import DeltaSource
 from puredelta.activation.patched_methods import Owner, patched
 from puredelta.activation.patches import Patches
+from puredelta.catalogs.settings import SESSION_CATALOG, SPARK_PREFIX, UNITY_CLASSES
 from puredelta.errors import InvalidRequestError, Message
 from puredelta.spark.jvm.gateway import has_class
 from puredelta.spark.session.session import is_connect
@@ -174,7 +175,7 @@ def activate(spark: SparkSession, *, delta_module: bool = False) -> bool:
             stacklevel=2,
         )
         return False
-    if not _is_free_of_delta_spark(spark):
+    if not (_is_free_of_delta_spark(spark) and _loads_no_catalog(spark)):
         return False
     if delta_module:
         install_delta_module()
@@ -229,3 +230,27 @@ def _is_free_of_delta_spark(spark: SparkSession) -> bool:
             stacklevel=3,
         )
     return _CATALOG not in named
+
+
+_DEFAULT_CATALOG = "spark.sql.defaultCatalog"
+
+
+def _loads_no_catalog(spark: SparkSession) -> bool:
+    """Warn of settings by which Spark loads the class of a Unity catalog; return whether SQL runs.
+
+    Spark would load it before any statement.
+    """
+    if is_connect(spark):
+        return True
+    default = spark.conf.get(_DEFAULT_CATALOG, None) or ""
+    for key, name in ((_DEFAULT_CATALOG, default), (_CATALOG, SESSION_CATALOG)):
+        if (spark.conf.get(f"{SPARK_PREFIX}{name}", None) or "").strip() in UNITY_CLASSES:
+            warnings.warn(
+                f"{key} lets Spark load the class of the Unity catalog {name}, whose JAR is not "
+                "here: such a session runs no SQL, so it is not activated. Remove the setting, "
+                "give the catalog its own name in spark.sql.catalog.NAME, and say USE NAME.schema "
+                "after puredelta.activate(spark).",
+                stacklevel=3,
+            )
+            return False
+    return True
