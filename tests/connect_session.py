@@ -14,7 +14,7 @@ import pytest
 from typing_extensions import Self
 
 ROOT = Path(__file__).resolve().parent.parent
-SECONDS_MAX = 300
+SECONDS_MAX = 900
 
 
 def ask(module: str, directory: Path, *more: str, seconds_max: int = SECONDS_MAX) -> dict[str, Any]:
@@ -54,6 +54,13 @@ def answers_of(
     module: str, directory: Path, *more: str, seconds_max: int = SECONDS_MAX
 ) -> dict[str, Any]:
     """Run a module in a process of its own; its last line is its answers, in JSON."""
+    return answers_and_log_of(module, directory, *more, seconds_max=seconds_max)[0]
+
+
+def answers_and_log_of(
+    module: str, directory: Path, *more: str, seconds_max: int = SECONDS_MAX
+) -> tuple[dict[str, Any], str]:
+    """Run a module as `answers_of` does, and return what its server has logged, too."""
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]),
@@ -72,4 +79,4 @@ def answers_of(
     )
     assert run.returncode == 0, run.stderr[-3000:]
     found: dict[str, Any] = json.loads(run.stdout.splitlines()[-1])
-    return found
+    return found, run.stderr

@@ -30,7 +30,7 @@ from puredelta.spark.resolve.sql_text import asks_parser
 from puredelta.spark.resolve.table_attributes import qualified
 from puredelta.spark.session.catalogs import find_identifier
 from puredelta.spark.session.names import FORMAT, is_delta
-from puredelta.spark.session.session import is_connect
+from puredelta.spark.session.session import forget_settings, is_connect
 from puredelta.spark.session.storage import session_storage
 from puredelta.statements.execute.cached import run_cache_statement
 from puredelta.statements.execute.dispatch import run_ours, run_query
@@ -187,7 +187,10 @@ def _by_client(
         command = catalog_command(spark, text, fields=fields)
         if command is not None:
             text, fields = command[0], dict(command[1])
-    return with_source(spark, lambda: original(spark, text, args, **fields))
+    try:
+        return with_source(spark, lambda: original(spark, text, args, **fields))
+    finally:
+        forget_settings()
 
 
 def _named(spark: SparkSession, text: str) -> NamedRelations:

@@ -38,6 +38,7 @@ from puredelta.protocol.schema.types import (
     StructType,
 )
 from puredelta.protocol.table.stats import LeafPath, LeafStatistics
+from puredelta.spark.connect.messages import with_known_columns
 from puredelta.spark.scan.data_file import DataFile, require_readable
 from puredelta.spark.scan.plain_scan import PlainScan
 from puredelta.spark.scan.scan import scan_parquet
@@ -62,6 +63,11 @@ every worker that looks keys up opens each of them. At 250 files the copy costs 
 
 _SPARK_OWN = frozenset({"_metadata", "_tmp_metadata_row_index"})
 """Names that mean something else to Spark's reader."""
+
+_POSITION = (
+    T.StructField(SOURCE_FILE, T.IntegerType()),
+    T.StructField(SOURCE_ROW, T.LongType()),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,8 +182,10 @@ class StagedSource:
         if self.names.in_files:
             named = {f.name: self.names.in_file(f.name) for f in wanted}
             named |= {SOURCE_FILE: FILE_ORDINAL, SOURCE_ROW: ROW_INDEX}
-            return rows.selectExpr(*(f"{quoted(old)} AS {new}" for new, old in named.items()))
+            renamed = rows.selectExpr(*(f"{quoted(old)} AS {new}" for new, old in named.items()))
+            return with_known_columns(renamed, T.StructType([*wanted, *_POSITION]))
         rows = rows.withColumnsRenamed({FILE_ORDINAL: SOURCE_FILE, ROW_INDEX: SOURCE_ROW})
+        with_known_columns(rows, T.StructType([*schema.fields, *_POSITION]))
         voids = {f.name: F.lit(None) for f in wanted if isinstance(f.dataType, T.NullType)}
         return rows.withColumns(voids) if voids else rows
 

@@ -116,6 +116,8 @@ def find_entry(
     named, *parents = reversed(parts)
     if len(parents) > 1 and parents[1].lower() != SESSION_CATALOG:
         return None
+    if parents and "/" in named:  # a path, parquet.`/data`: the server would log an error
+        return None
     found = _find(spark, tuple(reversed(parents)), named)
     if found is None:
         return None

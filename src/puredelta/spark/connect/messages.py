@@ -1,4 +1,4 @@
-"""Plans of a Connect client as protobuf messages.
+"""Plans and settings of a Connect client as protobuf messages.
 
 A client's frame is a message until it is sent. Messages are read by reflection and never by the
 classes of one release of PySpark. PySpark's own modules for Connect are imported when they are
@@ -8,8 +8,10 @@ needed: only clients have what those modules import.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -18,9 +20,14 @@ from pyspark.sql import types as T
 Message: TypeAlias = Any
 """A protobuf message."""
 
+Pairs: TypeAlias = list[tuple[str, str | None]]
+"""Settings and their values; None: there is none."""
+
 RELATION = "spark.connect.Relation"
 EXPRESSION = "spark.connect.Expression"
 _KEPT = "_puredelta_kept"
+_COLUMNS_OF_FRAME = "_cached_schema"
+"""Where a client's frame keeps the server's answer."""
 
 
 def kind_of(message: Message) -> str:
@@ -143,6 +150,38 @@ def named_rows(spark: SparkSession, name: str) -> DataFrame:
     return relation_rows(spark, relation)
 
 
+def with_known_columns(rows: DataFrame, columns: T.StructType) -> DataFrame:
+    """Return the same frame, which tells its columns without a request if it is a client's.
+
+    It is no stream.
+    """
+    if _COLUMNS_OF_FRAME in vars(rows):  # else the session has a JVM
+        vars(rows).update({_COLUMNS_OF_FRAME: columns, "isStreaming": False})
+    return rows
+
+
+def with_more_columns(
+    before: DataFrame, rows: DataFrame, more: Iterable[T.StructField]
+) -> DataFrame:
+    """Return the same frame, which is ``before`` with further columns, if those are known."""
+    known = vars(before).get(_COLUMNS_OF_FRAME)
+    return rows if known is None else with_known_columns(rows, T.StructType([*known, *more]))
+
+
+def not_streaming(rows: DataFrame) -> DataFrame:
+    """Return an equal frame that tells without a request that it is no stream."""
+    known: DataFrame = object.__new__(type(rows))
+    vars(known).update(vars(rows), isStreaming=False)
+    return known
+
+
+def empty_rows(spark: SparkSession, schema: T.StructType) -> DataFrame:
+    """Return a frame of no rows, without a request."""
+    relation = new_relation()
+    relation.local_relation.schema = schema.json()
+    return with_known_columns(relation_rows(spark, relation), schema)
+
+
 def local_rows(spark: SparkSession, table: pa.Table, schema: T.StructType) -> DataFrame:
     """Return the rows of an Arrow table as a frame of a Connect session, without a request.
 
@@ -154,4 +193,60 @@ def local_rows(spark: SparkSession, table: pa.Table, schema: T.StructType) -> Da
         stream.write_table(table)
     relation.local_relation.data = sink.getvalue().to_pybytes()
     relation.local_relation.schema = schema.json()
-    return relation_rows(spark, relation)
+    return with_known_columns(relation_rows(spark, relation), schema)
+
+
+# --- Settings, each request for any number of keys ------------------------------------------
+
+_defaults: WeakKeyDictionary[SparkSession, dict[str, str | None]] = WeakKeyDictionary()
+"""The values on the server of settings that a session has not made; they stay the same."""
+
+
+def server_defaults(
+    spark: SparkSession, keys: Iterable[str], made: Mapping[str, str]
+) -> Mapping[str, str | None]:
+    """Return the defaults of the server for those keys that are not among the settings made.
+
+    None for a key that the server does not know. At most one request; each key is asked for once.
+    """
+    known = _defaults.setdefault(spark, {})
+    wanted = [key for key in keys if key not in made]
+    if new := [key for key in wanted if key not in known]:
+        pairs = dict(_send(spark, lambda kinds: {"get_option": kinds.GetOption(keys=new)}))
+        known.update({key: pairs.get(key) for key in new})
+    return {key: known[key] for key in wanted}
+
+
+@contextmanager
+def settings_for_a_while(
+    spark: SparkSession, settings: Mapping[str, str], made: Mapping[str, str]
+) -> Iterator[None]:
+    """Make settings, and put back those that were ``made``: two requests, or none if all hold."""
+    before = {**server_defaults(spark, settings, made), **made}
+    changed = {key: value for key, value in settings.items() if before.get(key) != value}
+    try:
+        change_settings(spark, changed)
+        yield
+    finally:
+        change_settings(spark, {key: made.get(key) for key in changed})
+
+
+def change_settings(spark: SparkSession, settings: Mapping[str, str | None]) -> None:
+    """Make settings; None removes one. At most two requests."""
+    made = {key: value for key, value in settings.items() if value is not None}
+    removed = [key for key in settings if key not in made]
+    if made:
+        _send(spark, lambda kinds: {"set": kinds.Set(pairs=_pairs(made))})
+    if removed:
+        _send(spark, lambda kinds: {"unset": kinds.Unset(keys=removed)})
+
+
+def _pairs(settings: Mapping[str, str]) -> list[Any]:
+    kind = importlib.import_module("pyspark.sql.connect.proto").KeyValue
+    return [kind(key=key, value=value) for key, value in settings.items()]
+
+
+def _send(spark: SparkSession, make: Callable[[Any], Mapping[str, Any]]) -> Pairs:
+    kinds = importlib.import_module("pyspark.sql.connect.proto").ConfigRequest
+    answer: Pairs = client_of(spark).config(kinds.Operation(**make(kinds))).pairs
+    return answer

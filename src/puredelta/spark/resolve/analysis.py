@@ -284,6 +284,11 @@ class ClassicResolver:
         rows = frame_of(self._spark, self.frames.own(scope))
         return tuple(f.dataType for f in rows.select(*values).schema.fields)
 
+    def check_all(self, values: Mapping[Scope, Sequence[Column]]) -> None:
+        """Let Spark refuse values, each in its scope."""
+        for scope, some in values.items():
+            self.check(some, scope)
+
     def _analyze(self, requests: Sequence[Request], scope: Scope) -> Plan:
         expressions = [parsed(self._spark, r.expression) for r in requests]
         return resolved(self._spark, expressions, self.frames.known(scope))

@@ -13,7 +13,7 @@ no part of a longer name. What a temporary view of the server reads stays out of
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from operator import and_
 from typing import Any
@@ -32,7 +32,7 @@ from puredelta.protocol.schema.sql_lexer import (
     replaced,
 )
 from puredelta.protocol.schema.types import StructType
-from puredelta.spark.connect.messages import copy_of, parts_of
+from puredelta.spark.connect.messages import copy_of, parts_of, with_known_columns
 from puredelta.spark.resolve.expressions import (
     Request,
     Resolution,
@@ -89,6 +89,8 @@ class ConnectFrames:
     def stand_in(self, scope: Scope) -> DataFrame:
         """Return the frame of a scope for analysis; it is never run."""
         staged = self._source.toDF(*[c.staged for c in self.source_columns])
+        kinds = [T.StructField(c.staged, c.type) for c in self.source_columns]
+        with_known_columns(staged, T.StructType(kinds))
         match scope:
             case Scope.TARGET:
                 return self.target(self._target)
@@ -154,7 +156,7 @@ _SUBQUERY_REFUSED = "UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY"
 class ConnectResolver:
     """Resolves over the frames that will be evaluated: what is not found there is refused.
 
-    Two requests to the server per scope; one more per expression once something is wrong.
+    One request to the server per scope; more once something is wrong, or not deterministic.
     """
 
     def __init__(self, frames: ConnectFrames, *, case_sensitive: bool) -> None:
@@ -170,12 +172,16 @@ class ConnectResolver:
             if not some:
                 continue
             frame = self.frames.stand_in(scope)
-            try:
-                types = _types(frame, [_column(r) for r in some.values()])
-            except AnalysisException:
-                errors += [e for n, r in some.items() if (e := _error(frame, n, r)) is not None]
-                continue
-            certain = _are_deterministic(frame, [_column(r) for r in some.values()])
+            values = [_column(r) for r in some.values()]
+            types = _types_in_join(frame, values)
+            certain = [True] * len(values)
+            if types is None:
+                try:
+                    types = _types(frame, values)
+                except AnalysisException:
+                    errors += [e for n, r in some.items() if (e := _error(frame, n, r)) is not None]
+                    continue
+                certain = _are_deterministic(frame, values)
             for (n, request), kind, sure in zip(some.items(), types, certain, strict=True):
                 done[n] = self._expression(request, kind, is_deterministic=sure)
         if errors:
@@ -189,6 +195,18 @@ class ConnectResolver:
         except AnalysisException as error:
             if (error.getCondition() or "").startswith(_UNRESOLVED):
                 _types(self.frames.shown(scope), values)  # Spark proposes names that are the user's
+            raise
+
+    def check_all(self, values: Mapping[Scope, Sequence[Column]]) -> None:
+        """Let Spark refuse values, each in its scope; one request if it takes all of them."""
+        frames = {scope: self.frames.stand_in(scope) for scope in values}
+        columns = {s: [v.alias(f"_{n}") for n, v in enumerate(some)] for s, some in values.items()}
+        checked = [frames[scope].select(*some) for scope, some in columns.items()]
+        try:
+            _ = reduce(lambda one, other: one.crossJoin(other), checked).schema
+        except AnalysisException:
+            for scope, some in values.items():
+                self.check(some, scope)
             raise
 
     def _expression(
@@ -260,6 +278,23 @@ def _types(frame: DataFrame, values: Sequence[Column]) -> tuple[T.DataType, ...]
     return tuple(f.dataType for f in plain.select(*named).schema.fields)
 
 
+def _types_in_join(frame: DataFrame, values: Sequence[Column]) -> tuple[T.DataType, ...] | None:
+    """Return the types of values that all are possible in a join condition; None if some are not.
+
+    It takes what a filter takes, if that is deterministic and has no subquery.
+    """
+    named = [v.alias(f"_{n}") for n, v in enumerate(values)]
+    try:
+        return tuple(f.dataType for f in _in_join(frame, values).select(*named).schema.fields)
+    except AnalysisException:
+        return None
+
+
+def _in_join(frame: DataFrame, values: Sequence[Column]) -> DataFrame:
+    one_row = frame.sparkSession.range(1).toDF("__puredelta_one")
+    return frame.join(one_row, reduce(and_, [v.isNull() for v in values]), "inner")
+
+
 def _error(frame: DataFrame, position: int, request: Request) -> ResolutionError | None:
     """Return what is wrong with one request; other errors are raised as Spark's own."""
     try:
@@ -292,9 +327,8 @@ def _are_deterministic(frame: DataFrame, values: Sequence[Column]) -> list[bool]
 
 def _refused_in_join(frame: DataFrame, values: Sequence[Column]) -> str | None:
     """Return the reason why values cannot be in a join condition, if there is one."""
-    one_row = frame.sparkSession.range(1).toDF("__puredelta_one")
     try:
-        _ = frame.join(one_row, reduce(and_, [v.isNull() for v in values]), "inner").schema
+        _ = _in_join(frame, values).schema
     except AnalysisException as error:
         condition = error.getCondition() or ""
         if condition == _NON_DETERMINISTIC or condition.startswith(_SUBQUERY_REFUSED):

@@ -217,6 +217,10 @@ class Resolver(Protocol):
         """
         ...
 
+    def check_all(self, values: Mapping[Scope, Sequence[Column]]) -> None:
+        """Do `check` for several scopes, one at least."""
+        ...
+
     def check(self, values: Sequence[Column], scope: Scope) -> tuple[T.DataType, ...]:
         """Return the types of values that are evaluated over a scope.
 

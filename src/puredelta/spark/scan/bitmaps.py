@@ -22,7 +22,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from puredelta.spark.connect.messages import local_rows
+from puredelta.spark.connect.messages import local_rows, with_known_columns, with_more_columns
 from puredelta.spark.session.names import (
     FILE_ORDINAL,
     ROW_INDEX,
@@ -40,6 +40,10 @@ _WORD_INDEX_MASK = (1 << WORD_INDEX_BITS) - 1
 BROADCAST_WORDS_MAX = 4_000_000
 """More would have to be held by every executor."""
 _LITERAL_WORDS_MAX = 4_096
+_COUNTED_WORDS = T.StructType([
+    T.StructField(ROW_SET, T.IntegerType()),
+    *(T.StructField(name, T.LongType()) for name in (WORD, WORD_BITS, WORD_HITS)),
+])  # fmt: skip
 """Of one set, gaps included: more would swell the plans that Spark prints and keeps."""
 
 RowsByFile = Mapping[int, RowBitmap]
@@ -89,12 +93,12 @@ def collect_words(
     keyed = records.select(
         row_set.alias(ROW_SET), packed_word(file, row).alias(WORD), _bit(row).alias(WORD_BITS)
     )
-    words = (
+    grouped = (
         keyed.where(F.col(WORD).isNotNull())
         .groupBy(ROW_SET, WORD)
         .agg(F.bit_or(WORD_BITS).alias(WORD_BITS), F.count(F.lit(1)).alias(WORD_HITS))
-        .toArrow()
     )
+    words = with_known_columns(grouped, _COUNTED_WORDS).toArrow()
     return CountedWords(
         words[ROW_SET].to_numpy(),
         words[WORD].to_numpy(),
@@ -163,10 +167,11 @@ def mark_rows(
 
     Runs nothing.
     """
+    flag_fields = [T.StructField(mark, T.BooleanType()) for mark in sets]
     if all(map(_fits_into_plan, sets.values())):
         # One expression of text: a Column costs many round trips to the JVM.
         marked = (f"{_is_in(some, file, row)} AS {mark}" for mark, some in sets.items())
-        return rows.selectExpr("*", *marked)
+        return with_more_columns(rows, rows.selectExpr("*", *marked), flag_fields)
     names = [f"{WORD_BITS}_{n}" for n in range(len(sets))]
     words = _word_frame(rows.sparkSession, list(sets.values()), names, BROADCAST_WORDS_MAX)
     keyed = rows.withColumn(WORD, packed_word(F.col(file), F.col(row)))
@@ -174,7 +179,8 @@ def mark_rows(
         mark: F.coalesce(F.col(name).bitwiseAND(_bit(F.col(row))) != 0, F.lit(False))  # noqa: FBT003
         for mark, name in zip(sets, names, strict=True)
     }
-    return keyed.join(words, on=WORD, how="left").withColumns(flags).drop(WORD, *names)
+    marked_rows = keyed.join(words, on=WORD, how="left").withColumns(flags).drop(WORD, *names)
+    return with_more_columns(rows, marked_rows, flag_fields)
 
 
 def _is_in(files: RowsByFile, file: str, row: str) -> str:

@@ -25,6 +25,7 @@ from puredelta.spark.connect.messages import local_rows
 from puredelta.spark.scan.data_file import DataFile, ReadLayout, require_readable
 from puredelta.spark.session.data_access import as_glob
 from puredelta.spark.session.names import FILE_PATH
+from puredelta.spark.session.session import seen_files
 from puredelta.spark.session.types import quoted, struct_as_nullable
 
 _FILE_SCHEME = "^file:/+"
@@ -64,10 +65,12 @@ def connect_scan(spark: SparkSession, files: Sequence[DataFile], layout: ReadLay
         return spark.read.options(**options).schema(T.StructType(every_field)).parquet()
     paths = [as_glob(file.uri) for file in files]
     rows = spark.read.options(**options).schema(schema).parquet(*paths)
-    if layout.options.get(_IGNORES_MISSING) == "false":
+    seen, uris = seen_files(spark), {file.uri for file in files}
+    if layout.options.get(_IGNORES_MISSING) == "false" and not uris <= seen:
         # Where a user has cached the same rows, Spark would not say what files those come from.
         asked = spark.read.options(**options, **_NEVER_CACHED).schema(schema).parquet(*paths)
         _uris_of_server(asked, files)
+        seen |= uris
     if not partition_schema.fields:
         return rows
     texts = _texts(files, partition_schema)

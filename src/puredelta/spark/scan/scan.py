@@ -18,6 +18,7 @@ from puredelta.log.files.deletion_vectors import read_positions
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.skipping.calendar_gap import gap_columns
+from puredelta.spark.connect.messages import with_known_columns
 from puredelta.spark.scan.arrow_scan import arrow_scan, pruning_arrow_scan
 from puredelta.spark.scan.bitmaps import rows_by_file, rows_outside
 from puredelta.spark.scan.connect_scan import connect_scan, require_columns_by_name
@@ -35,7 +36,7 @@ from puredelta.spark.session.session import (
     setting_of,
     settings_of,
 )
-from puredelta.spark.session.types import without_table_metadata
+from puredelta.spark.session.types import struct_as_nullable, without_table_metadata
 from puredelta.spark.values.char_varchar import read_limits
 from puredelta.store.base import Store
 from puredelta.store.registry import open_store
@@ -94,7 +95,17 @@ def scan(
     rows = physical_rows(
         spark, snapshot, files, read, with_position=with_position, time_travel=time_travel
     )
-    return read.select(rows, *(POSITION if with_position else ()))
+    return _selected(rows, read, with_position=with_position)
+
+
+def _selected(rows: DataFrame, read: ScanColumns, *, with_position: bool) -> DataFrame:
+    selected = read.select(rows, *(POSITION if with_position else ()))
+    if not is_connect(rows.sparkSession):
+        return selected
+    fields = struct_as_nullable(without_table_metadata(read.wanted)).fields
+    position = zip(POSITION, (T.IntegerType(), T.LongType()), strict=True)
+    added = [T.StructField(*one) for one in position] if with_position else []
+    return with_known_columns(selected, T.StructType([*fields, *added]))
 
 
 def _late_scan(
@@ -234,7 +245,7 @@ def scan_parquet(
         options=_strictness(strict=True),
         open_at=open_at,
     )
-    return read.select(rows, *(POSITION if with_position else ()))
+    return _selected(rows, read, with_position=with_position)
 
 
 def _read(

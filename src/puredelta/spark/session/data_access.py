@@ -27,13 +27,14 @@ from pyspark.sql import types as T
 
 from puredelta import worker
 from puredelta.errors import DeltaError, Message, UnsupportedError
+from puredelta.log.files.clock import random_id
 from puredelta.protocol.actions.paths import absolute_uris
 from puredelta.spark.jvm.gateway import mapped_in_arrow
 from puredelta.spark.jvm.hadoop import has_file_system
 from puredelta.spark.session.catalogs import has_vended_keys
 from puredelta.spark.session.delta_conf import IO
 from puredelta.spark.session.session import is_connect, runs_here, setting_of
-from puredelta.store.base import Store, temporary_name
+from puredelta.store.base import Store
 from puredelta.store.location import ObjectLocation, parse_object_location
 from puredelta.store.object_store import ObjectStore
 from puredelta.store.registry import local_path
@@ -163,8 +164,8 @@ def require_shared_root(spark: SparkSession, store: Store) -> None:
     known = _shared_roots.setdefault(spark, set())
     if root in known:
         return
-    # Spark reads no hidden file, but says whether there is one.
-    name = temporary_name()
+    # Not a hidden one, of which Spark's log would warn.
+    name = f"seen-by-server-{random_id()}"
     store.put(name, b"")
     try:
         is_seen = _exists(spark, f"{root}/{name}")

@@ -36,6 +36,7 @@ from puredelta.errors import (
     UnsupportedError,
 )
 from puredelta.spark.jvm.gateway import JavaError
+from puredelta.spark.session.session import one_call
 from puredelta.store.base import StorageError
 from puredelta.store.registry import local_path
 
@@ -202,7 +203,7 @@ key of this session, then run the statement again.
 def like_pyspark(
     call: Callable[P, R], *, may_be_ours: Callable[[], bool] = lambda: True
 ) -> Callable[P, R]:
-    """Return the call with errors that have PySpark's class as well.
+    """Return the call with errors that have PySpark's class as well, and settings asked for once.
 
     A data file that a job cannot read is an error with its name, and so is a file that the storage
     refuses; ``may_be_ours`` says whether a file in a store can be one of a Delta table. An error
@@ -213,7 +214,8 @@ def like_pyspark(
     @functools.wraps(call)
     def made(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            return call(*args, **kwargs)
+            with one_call():
+                return call(*args, **kwargs)
         except DeltaError as error:
             take_pyspark_class(error)
             raise

@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
+from puredelta.spark.connect.messages import empty_rows, local_rows, server_defaults
 from puredelta.spark.jvm.frames import lazy_frame, row_of_longs
 from puredelta.spark.jvm.gateway import hadoop_parquet_settings, session_settings
 from puredelta.spark.session.delta_conf import check_settings
@@ -56,17 +57,21 @@ class SessionInfo:
         """
         made = {**hadoop_parquet_settings(spark), **settings_of(spark)}
         check_settings(made)
+        over_connect = is_connect(spark)
+        defaults = server_defaults(spark, (_TIME_ZONE, _ANSI), made) if over_connect else {}
 
         def setting(key: str, default: str | None = None) -> str:
             """Ask Spark for a default that differs from one JVM to the next."""
-            return made[key] if key in made else default or str(spark.conf.get(key))
+            if key in made:
+                return made[key]
+            return default or defaults.get(key) or str(spark.conf.get(key))
 
         return cls(
             spark_version=spark.version,
-            is_connect=is_connect(spark),
-            time_zone=setting("spark.sql.session.timeZone"),
+            is_connect=over_connect,
+            time_zone=setting(_TIME_ZONE),
             case_sensitive=setting("spark.sql.caseSensitive", "false").lower() == "true",
-            ansi=setting("spark.sql.ansi.enabled").lower() == "true",
+            ansi=setting(_ANSI).lower() == "true",
             store_assignment=StoreAssignment(
                 setting("spark.sql.storeAssignmentPolicy", "ANSI").upper()
             ),
@@ -74,7 +79,20 @@ class SessionInfo:
         )
 
 
+_TIME_ZONE, _ANSI = "spark.sql.session.timeZone", "spark.sql.ansi.enabled"
+
 _known_settings: ContextVar[Mapping[str, str] | None] = ContextVar("known settings", default=None)
+
+
+@dataclass(slots=True)
+class _Asked:
+    """The answers of a Connect server that hold for one public call."""
+
+    settings: Mapping[str, str] | None = None
+    files: set[str] = field(default_factory=set)
+
+
+_of_call: ContextVar[dict[SparkSession, _Asked] | None] = ContextVar("of a call", default=None)
 
 
 @contextmanager
@@ -87,18 +105,54 @@ def known_settings(settings: Mapping[str, str]) -> Iterator[None]:
         _known_settings.reset(token)
 
 
+@contextmanager
+def one_call() -> Iterator[None]:
+    """Ask a Connect server once inside the context for settings, and for each file."""
+    token = _of_call.set({}) if _of_call.get() is None else None
+    try:
+        yield
+    finally:
+        if token is not None:
+            _of_call.reset(token)
+
+
+def forget_settings() -> None:
+    """Ask for settings again in this call: a statement of the user's may have changed them."""
+    for asked in (_of_call.get() or {}).values():
+        asked.settings = None
+
+
+def seen_files(spark: SparkSession) -> set[str]:
+    """Return the absolute URIs of files that the server has listed or written in this call.
+
+    It is added to as they are seen.
+    """
+    asked = _of_call.get()
+    return set() if asked is None else asked.setdefault(spark, _Asked()).files
+
+
 def settings_of(spark: SparkSession) -> Mapping[str, str]:
     """Return every setting that was made, all read at once."""
     if (known := _known_settings.get()) is not None:
         return known
     settings = session_settings(spark)
-    return spark.conf.getAll if settings is None else settings
+    if settings is not None:
+        return settings
+    of_call = _of_call.get()
+    if of_call is None:
+        return spark.conf.getAll
+    asked = of_call.setdefault(spark, _Asked())
+    if asked.settings is None:
+        asked.settings = spark.conf.getAll
+    return asked.settings
 
 
 def setting_of(spark: SparkSession, key: str, default: str) -> str:
     """Return one setting, or its default."""
     if (known := _known_settings.get()) is not None:
         return known.get(key, default)
+    if _of_call.get() is not None and is_connect(spark):
+        return settings_of(spark).get(key, default)
     return str(spark.conf.get(key, default))
 
 
@@ -133,7 +187,7 @@ def no_rows(spark: SparkSession, schema: T.StructType | None = None) -> DataFram
     Runs no job.
     """
     schema = T.StructType([]) if schema is None else schema
-    return spark.createDataFrame([], schema) if is_connect(spark) else lazy_frame(spark, schema)
+    return empty_rows(spark, schema) if is_connect(spark) else lazy_frame(spark, schema)
 
 
 def count_row(spark: SparkSession, counts: Mapping[str, int], *, exists: bool = True) -> DataFrame:
@@ -143,9 +197,9 @@ def count_row(spark: SparkSession, counts: Mapping[str, int], *, exists: bool = 
         >>> count_row(spark, {"num_affected_rows": 3}).first()  # doctest: +SKIP
         Row(num_affected_rows=3)
     """
+    schema = T.StructType([T.StructField(name, T.LongType()) for name in counts])
     if is_connect(spark):
         values = {name: pa.array([n] if exists else [], pa.int64()) for name, n in counts.items()}
-        return spark.createDataFrame(pa.table(values))
-    schema = T.StructType([T.StructField(name, T.LongType()) for name in counts])
+        return local_rows(spark, pa.table(values), schema)
     numbers = list(counts.values())
     return lazy_frame(spark, schema, lambda: [row_of_longs(spark, numbers)] if exists else [])

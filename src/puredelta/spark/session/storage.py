@@ -26,7 +26,7 @@ from puredelta.spark.jvm.gateway import default_file_system, has_jvm
 from puredelta.spark.jvm.hadoop import HadoopFileSystems, hadoop_settings, qualified
 from puredelta.spark.session.catalogs import open_catalog_log
 from puredelta.spark.session.delta_conf import REFUSED_BY_FILE_SYSTEM_OPTIONS
-from puredelta.spark.session.session import is_connect, settings_of
+from puredelta.spark.session.session import is_connect, setting_of, settings_of
 from puredelta.store.registry import Storage, has_scheme
 
 OPTION_PREFIX = "spark.puredelta.storage."
@@ -82,8 +82,9 @@ T = TypeVar("T")
 _FILE_SYSTEM = ("fs.", "dfs.")
 _SESSION_KEY = "fs.defaultFS"
 _KEY = f"spark.hadoop.{_SESSION_KEY}"
-_NOWHERE = "/puredelta-asks-for-the-default-file-system"
-_QUALIFIED = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:[^\s]*)" + _NOWHERE)
+_ON_MOST_DISKS = "/etc/hosts"
+"""Where this is, the default file system is a disk, and the server has no error to log."""
+_QUALIFIED = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:[^\s]*)" + _ON_MOST_DISKS)
 
 _server_defaults: WeakKeyDictionary[SparkSession, str] = WeakKeyDictionary()
 
@@ -148,7 +149,7 @@ def _default_of(spark: SparkSession) -> str:
     """
     if not is_connect(spark):
         return default_file_system(spark) or "file:"
-    if set_here := spark.conf.get(_SESSION_KEY, None):
+    if set_here := setting_of(spark, _SESSION_KEY, ""):
         return set_here
     if spark not in _server_defaults:
         _server_defaults[spark] = _server_default(spark)
@@ -156,10 +157,10 @@ def _default_of(spark: SparkSession) -> str:
 
 
 def _server_default(spark: SparkSession) -> str:
-    if (known := spark.conf.get(_KEY, None)) is not None:
+    if known := setting_of(spark, _KEY, ""):
         return known
     try:  # a client sees nothing of Hadoop's own configuration but in what Spark says of a path
-        _ = spark.read.text(_NOWHERE).columns
+        _ = spark.read.text(_ON_MOST_DISKS).inputFiles()
     except PySparkException as failure:
         found = _QUALIFIED.search(str(failure))
         return "file:" if found is None else found[1]

@@ -39,13 +39,14 @@ from puredelta.log.files.clock import random_id
 from puredelta.log.files.parquet_footer import NoFooterError, map_footers
 from puredelta.log.maintenance.garbage import STAGING_PREFIX
 from puredelta.protocol.actions.paths import short_uri
+from puredelta.spark.connect.messages import not_streaming, settings_for_a_while
 from puredelta.spark.jvm.frames import logical_plan, rebound
 from puredelta.spark.jvm.gateway import JVM_ERRORS, insist
 from puredelta.spark.jvm.jobs import CountedWrite
 from puredelta.spark.session.concurrent_jobs import tagged_jobs
 from puredelta.spark.session.data_access import as_glob, require_shared_root
 from puredelta.spark.session.pyspark_errors import take_spark_class
-from puredelta.spark.session.session import is_connect, runs_here
+from puredelta.spark.session.session import is_connect, runs_here, settings_of
 from puredelta.spark.values.row_errors import decode_row_error
 from puredelta.store.base import StorageError, Store, StoredFile
 
@@ -260,7 +261,7 @@ def _write_observed(
 ) -> int | None:
     """Write the files over Connect; return how many rows the server has counted in that job."""
     seen = Observation()
-    counted = rows.observe(seen, F.count(F.lit(1)).alias(_NUM_ROWS))
+    counted = not_streaming(rows).observe(seen, F.count(F.lit(1)).alias(_NUM_ROWS))
     _write_plainly(counted, location, options, partition_columns)
     num_rows = seen.get.get(_NUM_ROWS)
     if num_rows is None:
@@ -418,6 +419,14 @@ WRITE_SETTINGS: Mapping[str, str] = {
     "spark.sql.variant.writeShredding.enabled": "false",
 }
 
+_ONLY_FOR = {
+    "spark.sql.parquet.outputTimestampType": ("timestamp",),
+    "spark.sql.parquet.datetimeRebaseModeInWrite": ("date", "timestamp"),
+    "spark.sql.parquet.int96RebaseModeInWrite": ("timestamp",),
+    "spark.sql.variant.writeShredding.enabled": ("variant",),
+}
+"""The types of columns to which a setting matters, as a schema's JSON names them."""
+
 ORDERED_SETTINGS: Mapping[str, str] = {
     # Else Spark sorts by the columns of directories, and drops the sort that was there.
     "spark.sql.maxConcurrentOutputFileWriters": "1",
@@ -429,14 +438,23 @@ _LOCK = threading.RLock()
 
 
 @contextmanager
-def write_session(rows: DataFrame, more: Mapping[str, str] | None = None) -> Iterator[DataFrame]:
+def write_session(
+    rows: DataFrame, more: Mapping[str, str] | None = None, *, columns: StructType | None = None
+) -> Iterator[DataFrame]:
     """Yield the same rows, bound to a session with `WRITE_SETTINGS` and ``more``; runs no job.
+
+    Over Connect the settings are made for a while, as far as they matter to ``columns``, which are
+    those of the rows.
 
     Everything that decides what the rows *are* stays: caches, temporary views, functions,
     the time zone, adaptive execution, job groups and tags of the calling thread.
     """
     spark, settings = rows.sparkSession, {**WRITE_SETTINGS, **(more or {})}
-    if is_connect(spark) or _is_observed(rows):
+    if is_connect(spark):
+        kinds = (rows.schema if columns is None else columns).json()
+        with _LOCK, settings_for_a_while(spark, _needed(settings, kinds), settings_of(spark)):
+            yield rows
+    elif _is_observed(rows):
         with _LOCK, temporary_settings(spark, settings):
             yield rows
     else:
@@ -459,6 +477,11 @@ def temporary_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iter
     finally:
         for key, old in before.items():
             insist(partial(_put_back, spark, key, old))
+
+
+def _needed(settings: Mapping[str, str], kinds: str) -> Mapping[str, str]:
+    matter = {key: any(kind in kinds for kind in only) for key, only in _ONLY_FOR.items()}
+    return {key: value for key, value in settings.items() if matter.get(key, True)}
 
 
 def _put_back(spark: SparkSession, key: str, value: str | None) -> None:

@@ -21,6 +21,7 @@ from puredelta.log.maintenance.garbage import STAGING_PREFIX
 from puredelta.protocol.table.stats import LeafPath, LeafStatistics
 from puredelta.spark.scan.data_file import DataFile
 from puredelta.spark.session.data_access import DataIo, data_io
+from puredelta.spark.session.session import seen_files
 from puredelta.spark.session.types import from_spark
 from puredelta.spark.write.arrow_job import ArrowJob, run_arrow_job
 from puredelta.spark.write.parquet_job import (
@@ -112,6 +113,7 @@ def stage_rows(
             by_count=lambda _, num_rows: ((num_rows,), None, {}),
         )
         job.require_rows(sum(sum(groups) for groups, *_ in described))
+    seen_files(rows.sparkSession).update(f"{store.root_uri}/{file.path}" for file in job.files)
     full = [
         (file, groups, texts)
         for file, (groups, _, texts) in zip(job.files, described, strict=True)

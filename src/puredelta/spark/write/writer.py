@@ -40,7 +40,8 @@ from puredelta.protocol.table.change_data import CHANGE_TYPE
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session.data_access import DataIo, data_io
 from puredelta.spark.session.names import CHANGE, IS_CHANGE
-from puredelta.spark.session.types import as_nullable, from_spark, quoted, to_spark_type
+from puredelta.spark.session.session import is_connect
+from puredelta.spark.session.types import as_nullable, from_spark, quoted, to_spark, to_spark_type
 from puredelta.spark.values.constraints import Check, as_stored, guarded, table_checks
 from puredelta.spark.write.arrow_job import ArrowJob, run_arrow_job
 from puredelta.spark.write.parquet_job import (
@@ -115,7 +116,7 @@ def write_rows(
         **(ORDERED_SETTINGS if options.keeps_order else {}),
         **layout.files.session_settings,
     }
-    with write_session(rows, settings) as bound:
+    with write_session(rows, settings, columns=to_spark(config.schema)) as bound:
         job = run_parquet_job(
             layout.physical_rows(bound),
             directory,
@@ -156,7 +157,8 @@ def check_rows(
     """
     options = JobOptions(computed=computed, with_changes=with_changes)
     layout = _FileLayout(config=config, options=options, names=NameRule.EXACT)
-    with write_session(rows) as bound, named_failures("the new rows"):
+    columns = to_spark(config.schema)
+    with write_session(rows, columns=columns) as bound, named_failures("the new rows"):
         layout.physical_rows(bound).write.format("noop").mode("overwrite").save()
 
 
@@ -227,7 +229,11 @@ class _FileLayout:
         columns = [*self.columns(), *self._directory_values()]
         # Names alone are the rows as they are, and choosing them is many round trips.
         names = [column for column in columns if isinstance(column, str)]
-        as_it_is = len(names) == len(columns) and names == list(map(quoted, stored.columns))
+        as_it_is = (
+            len(names) == len(columns)
+            and not is_connect(rows.sparkSession)  # a client has to ask for the columns
+            and names == list(map(quoted, stored.columns))
+        )
         physical_rows = stored if as_it_is else stored.select(*columns)
         if not self.options.rebalance and self.files.bin_bytes is None:
             return physical_rows

@@ -374,9 +374,9 @@ def _require_types(
             case MatchedClause() | NotMatchedBySourceClause():
                 pass
     plain = {id(resolver.frames.source_column(c.staged)) for c in used}
-    for scope, some in values.items():
-        if cast := [value for value in some if id(value) not in plain]:
-            resolver.check(cast, scope)
+    cast = {scope: [v for v in some if id(v) not in plain] for scope, some in values.items()}
+    if checked := {scope: some for scope, some in cast.items() if some}:
+        resolver.check_all(checked)
 
 
 def _assigned_values(update: ResolvedUpdate) -> list[Column]:

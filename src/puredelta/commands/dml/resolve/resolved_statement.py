@@ -29,11 +29,13 @@ from typing import TypeAlias
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from puredelta.protocol.actions.operations import Operation
 from puredelta.protocol.schema.predicates import Predicate, Ref
 from puredelta.protocol.schema.types import StructType
 from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.connect.messages import with_known_columns
 from puredelta.spark.resolve.expressions import ExpressionTree, Frames, SourceColumn
 from puredelta.spark.resolve.statement_timestamp import StatementTimestamp
 from puredelta.spark.session.names import NO_SOURCE_COLUMN
@@ -61,7 +63,9 @@ class StatementFrames:
         if not self.source_columns:
             return source_rows.select(F.lit(True).alias(NO_SOURCE_COLUMN))  # noqa: FBT003
         renamed, wanted = source_rows.toDF(*every), [c.staged for c in self.source_columns]
-        return renamed if wanted == every else renamed.select(*wanted)
+        rows = renamed if wanted == every else renamed.select(*wanted)
+        columns = [T.StructField(c.staged, c.type) for c in self.source_columns]
+        return with_known_columns(rows, T.StructType(columns))
 
     def source(self, rows: DataFrame) -> DataFrame:
         """Give rows with (some of) the staged columns the identity of the source."""

@@ -1,0 +1,54 @@
+"""Budgets of requests that calls over Spark Connect send, and the quiet log of its server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.connect_session import answers_and_log_of
+from tests.spark.connect.request_budgets import CALLS, QUERIES
+
+MOST_REQUESTS = {
+    "activate": 1,
+    "first write": 9,
+    "append": 4,
+    "merge by name": 14,
+    "merge by path": 13,
+    "merge by builder": 9,
+    "delete": 12,
+}
+"""A MERGE runs three jobs, whatever asks for it; its result is two requests of PySpark's own."""
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], str]:
+    """Start one Connect session of its own and ask it everything."""
+    pytest.importorskip("pyspark.sql.connect.proto", exc_type=ImportError)
+    directory = tmp_path_factory.mktemp("connect")
+    return answers_and_log_of("tests.spark.connect.request_budgets", directory, seconds_max=900)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("call", CALLS)
+def test_requests_of_a_call(answers: tuple[dict[str, Any], str], call: str) -> None:
+    assert sum(answers[0][call]) <= MOST_REQUESTS[call], answers[0][call]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("query", QUERIES)
+def test_a_query_sends_one_request_more_than_one_of_parquet(
+    answers: tuple[dict[str, Any], str], query: str
+) -> None:
+    ours, parquet = answers[0][query]
+    assert sum(ours) <= sum(parquet) + 1, (ours, parquet)
+
+
+@pytest.mark.spark
+def test_nothing_asked_on_purpose_is_an_error_in_the_log(
+    answers: tuple[dict[str, Any], str],
+) -> None:
+    log = answers[1].splitlines()
+    loud = [line for line in log if " ERROR " in line or line.startswith(("\tat ", "Caused by:"))]
+    assert loud == []
+    assert "seen-by-server" not in answers[1]  # the file by which a shared disk shows
