@@ -66,6 +66,8 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
             "activation/merge_into.py",
             "activation/patched_methods.py",
             "activation/reader_methods.py",
+            "activation/reading.py",
+            "activation/stream_writing.py",
             "activation/writer_methods.py",
         }
     ),
@@ -197,6 +199,7 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
     "a table of which each row has a proof": frozenset({"spark/offload/arrow_values.py"}),
     "code that is shipped to executors": frozenset(
         {
+            "spark/connect/memory_importer.py",
             "worker/data_files/rewrite_file.py",
             "worker/lookup/key_lookup.py",
             "worker/scan_rows.py",

@@ -3014,8 +3014,10 @@ class Message(Enum):
     )
     UNSUPPORTED_ON_CONNECT_WRITE_STREAM = (
         ErrorCode.UNSUPPORTED_ON_CONNECT,
-        "writeStream with format 'delta' is not possible over Spark Connect. Use foreachBatch: "
-        "write each batch to a path, with the options txnAppId and txnVersion, or run a MERGE.",
+        "The Python of the Spark server could not start to write the stream. It needs Spark "
+        "Connect's packages (pip install 'pyspark[connect]' on the server), and Spark gives it "
+        "ten seconds. Nothing was written. If it has the packages, start the query again when the "
+        "server is less busy.",
     )
     UNSUPPORTED_OUTPUT_MODE = (
         ErrorCode.UNSUPPORTED_OUTPUT_MODE,

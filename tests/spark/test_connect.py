@@ -73,7 +73,11 @@ EXPECTED: dict[str, Any] = {
     },
     "activated": [
         [[0, 0], [0, 0], [2, 0], [2, 0], [3, 1], [7, 9]],
-        ["DELTA_UNSUPPORTED_ON_CONNECT"] * 2 + ["TABLE_OR_VIEW_ALREADY_EXISTS"],
+        [
+            "DELTA_UNSUPPORTED_ON_CONNECT",
+            "DELTA_OPERATION_NOT_ALLOWED",
+            "TABLE_OR_VIEW_ALREADY_EXISTS",
+        ],
         ["DELTA_OPERATION_NOT_ALLOWED"] * 2 + ["DELTA_ILLEGAL_OPTION", "nothing"],
         [8, ["a"]],
     ],

@@ -22,6 +22,7 @@ from puredelta.activation.reader_methods import (
 from puredelta.activation.writer_methods import (
     delta_create_table,
     delta_definition,
+    delta_foreach_batch,
     delta_insert_into,
     delta_merge_into,
     delta_save,
@@ -176,7 +177,6 @@ _STREAM_WRITER: Mapping[str, Capture] = {
     "queryName": lambda known, queryName: replace(known, query_name=queryName),
     "trigger": lambda known, **trigger: replace(known, trigger=trigger),  # noqa: PLW0108 - a dict
     "foreach": lambda known, *_, **__: replace(known, has_own_sink=True),
-    "foreachBatch": lambda known, *_, **__: replace(known, has_own_sink=True),
 }
 
 
@@ -266,6 +266,7 @@ PATCHED_METHODS: tuple[PatchedMethod, ...] = (
     PatchedMethod(Owner.STREAM_READER, "load", delta_stream_load),
     PatchedMethod(Owner.STREAM_READER, "table", delta_stream_table),
     *_capturing(Owner.STREAM_WRITER, _STREAM_WRITER),
+    PatchedMethod(Owner.STREAM_WRITER, "foreachBatch", delta_foreach_batch),
     PatchedMethod(Owner.STREAM_WRITER, "start", delta_start),
     PatchedMethod(Owner.STREAM_WRITER, "toTable", delta_to_table),
     PatchedMethod(Owner.CATALOG, "createTable", delta_create_table),

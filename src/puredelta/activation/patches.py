@@ -68,7 +68,16 @@ def session_behind(builder: Any) -> SparkSession:
 
 def rows_of(writer: Any) -> DataFrame:
     """Return the frame of a writer; a Connect writer has its plan."""
-    rows: Any = vars(writer)["_df"]
+    return _frame(vars(writer)["_df"], writer)
+
+
+def streamed_rows(writer: Any) -> DataFrame:
+    """Return the frame of a stream writer, which over Connect knows it as an input of its plan."""
+    known = vars(writer)
+    return _frame(known["_df"] if "_df" in known else known["_write_stream"]._child, writer)  # noqa: SLF001
+
+
+def _frame(rows: Any, writer: Any) -> DataFrame:
     if isinstance(rows, DataFrame):
         return rows
     frames: Any = importlib.import_module("pyspark.sql.connect.dataframe")  # Connect clients only

@@ -18,7 +18,7 @@ from puredelta.activation.captured_options import CapturedOptions
 from puredelta.activation.data_source import STORAGE_OPTION
 from puredelta.activation.patches import Make, Method, session_behind, table_name
 from puredelta.activation.reading import load, load_stream, prepare_stream, rows_at
-from puredelta.spark.catalog.connect_entries import with_source
+from puredelta.spark.catalog.connect_entries import prepare, with_source
 from puredelta.spark.catalog.relation_cache import (
     NamedRelations,
     find_relations,
@@ -118,6 +118,7 @@ def delta_stream_load(original: Method) -> Method:
             captured = replace(captured, has_schema=has_schema)
             return load_stream(spark, captured.with_options(options), path)
         start = prepare_stream(spark, captured.with_options(options))
+        prepare(spark)
         location = path if path is not None else (captured.options or {}).get("path")
         if _is_elsewhere(location):
             self.option(STORAGE_OPTION, session_storage(spark).packed())

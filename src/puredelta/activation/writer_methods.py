@@ -6,21 +6,31 @@ arguments.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any, TypeAlias
 
-from pyspark.sql import Column, SparkSession
+from pyspark.sql import Column
 from pyspark.sql.types import StructType
 
 from puredelta.activation.captured_options import CapturedOptions, TableOptions, require_path
 from puredelta.activation.merge_into import DeltaMergeInto, find_target
-from puredelta.activation.patches import Make, Method, rows_of, session_behind, table_name
-from puredelta.activation.reading import create_for_stream, start
+from puredelta.activation.patches import (
+    Make,
+    Method,
+    rows_of,
+    session_behind,
+    streamed_rows,
+    table_name,
+)
+from puredelta.activation.stream_writing import create_for_stream, start
 from puredelta.activation.table_writing import define
 from puredelta.activation.writing import create_named, insert_into, save, save_as_table
 from puredelta.commands.create.create_table import CreateMode
-from puredelta.errors import Message, UnsupportedError
 from puredelta.spark.catalog.unity_entries import creation_name, is_made_as_delta, is_name_taken
+from puredelta.spark.connect.shipped_code import has_package, names_delta, with_package
 from puredelta.spark.session.names import is_delta
 from puredelta.spark.session.session import is_connect
 from puredelta.statements.names.names import existing_location, find_location, find_name
@@ -173,8 +183,7 @@ def delta_start(original: Method) -> Method:
         captured, spark = CapturedOptions.of(self).with_start(*given, options), session_behind(self)
         if captured.has_own_sink or not is_delta(spark, captured.format):
             return original(self, path, *given, **options)
-        _require_classic(spark)
-        return start(vars(self)["_df"], captured, require_path(captured, path))
+        return start(streamed_rows(self), captured, require_path(captured, path))
 
     return call
 
@@ -196,7 +205,7 @@ def delta_to_table(original: Method) -> Method:
         if name is not None and not captured.has_own_sink:
             location = _location(self, captured, name)
             if location is not None:
-                return start(vars(self)["_df"], captured, location)
+                return start(streamed_rows(self), captured, location)
         return original(self, tableName, *given, **options)
 
     return call
@@ -208,16 +217,30 @@ def _location(writer: Any, captured: CapturedOptions, name: TableName) -> str | 
     known = existing_location(spark, name)
     if known is None and not is_made_as_delta(spark, name.parts, captured.format):
         return None
-    _require_classic(spark)
     if known is not None:
         return known
     entry = creation_name(spark, name.parts)
     if entry is None or is_name_taken(spark, entry):
         return None
-    create_for_stream(vars(writer)["_df"], captured, entry)
+    create_for_stream(streamed_rows(writer), captured, entry)
     return find_location(spark, name)
 
 
-def _require_classic(spark: SparkSession) -> None:
-    if is_connect(spark):
-        raise UnsupportedError(Message.UNSUPPORTED_ON_CONNECT_WRITE_STREAM)
+def delta_foreach_batch(original: Method) -> Method:
+    """``df.writeStream.foreachBatch(function)``: over Connect the server gets this package, too."""
+
+    def call(self: Any, func: Any) -> Any:
+        given, is_shipped = func, has_package(func) or not is_connect(session_behind(self))
+        if not is_shipped and callable(func) and names_delta(func):
+            given = with_package(partial(_call_activated, func))
+        answer = original(self, given)
+        replace(CapturedOptions.of(self), has_own_sink=True).keep(self)
+        return answer
+
+    return call
+
+
+def _call_activated(function: Any, batch: Any, batch_id: int) -> None:
+    """Call a user's function in a process of a Connect server, in an activated session."""
+    importlib.import_module("puredelta").activate(batch.sparkSession, delta_module=True)
+    function(batch, batch_id)

@@ -3,8 +3,8 @@
 The functions have the names of those in `puredelta.spark.jvm.catalog`, and the same answers. An
 entry is found by SHOW TABLE EXTENDED, the only statement that names provider and location of a
 table in a format that the server does not know. Entries are made, altered and dropped by Spark's
-own DDL, which asks for a data source called ``delta``: `prepare` sends one by value that reads
-nothing, before the first of these statements of a session. The server's Python does not run it.
+own DDL, which asks for a data source called ``delta``: `prepare` sends one by value before the
+first of these statements of a session. The server's Python does not run it for an entry.
 
 These statements do not pass the activated ``spark.sql``. A command (SHOW, DESCRIBE, CREATE, ALTER,
 DROP) is one request, and its answer has the rows in it.
@@ -29,6 +29,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from puredelta.errors import CatalogError, Message
+from puredelta.spark.connect.shipped_code import importer
 from puredelta.spark.jvm.catalog import SESSION_CATALOG, CatalogTable, ViewEntry
 from puredelta.spark.session.names import parse_name, quote, quote_name
 from puredelta.spark.session.types import quoted_text
@@ -63,14 +64,32 @@ _UNKNOWN_SOURCE = "DATA_SOURCE_NOT_FOUND"
 
 
 def entry_source() -> Any:
-    """Return a data source called ``delta`` for entries of the catalog.
+    """Return a data source called ``delta`` for entries of the catalog, and for streams.
 
-    A class made in a function is pickled by value. Where the server has this package the class
-    hands on to the package's own source, so that streams by path work as without the class.
+    A class made in a function is pickled by value. The entries need none of its methods, and so no
+    Python of the server. The reader of a stream is the one of this package, whose code is sent
+    along with the class, and again with the reader to each task.
     """
-    import importlib  # noqa: PLC0415 - shipped by value
+    import pickle  # noqa: PLC0415 - shipped by value, here and below
 
     from pyspark.sql.datasource import DataSource  # noqa: PLC0415
+
+    make_importable = importer()
+
+    def restored(pickled: bytes) -> Any:
+        make_importable()
+        return pickle.loads(pickled)  # noqa: S301 - what the same client has sent
+
+    def shipped(reader: Any) -> Any:
+        kind = type(reader)
+
+        def reduce(self: Any) -> Any:
+            plain = object.__new__(kind)
+            vars(plain).update(getattr(self, "__getstate__", lambda: vars(self))())
+            return restored, (pickle.dumps(plain),)
+
+        reader.__class__ = type(kind.__name__, (kind,), {"__reduce__": reduce})
+        return reader
 
     class DeltaEntries(DataSource):
         @classmethod
@@ -78,23 +97,20 @@ def entry_source() -> Any:
             return "delta"
 
         def _source(self) -> Any:
-            try:
-                package = importlib.import_module("puredelta.activation.data_source")
-            except ImportError:
-                raise ValueError(
-                    "This session knows the entry of a Delta table, not its rows. Activate "
-                    "puredelta in the client: puredelta.activate(spark)."
-                ) from None
+            import importlib  # noqa: PLC0415
+
+            make_importable()
+            package = importlib.import_module("puredelta.activation.data_source")
             return package.DeltaSource(self.options)
 
         def schema(self) -> Any:
             return self._source().schema()
 
         def reader(self, schema: Any) -> Any:
-            return self._source().reader(schema)
+            return shipped(self._source().reader(schema))
 
         def streamReader(self, schema: Any) -> Any:  # noqa: N802 - PySpark's name
-            return self._source().streamReader(schema)
+            return shipped(self._source().streamReader(schema))
 
     return DeltaEntries
 

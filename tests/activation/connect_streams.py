@@ -1,0 +1,214 @@
+"""What `test_connect_streams` asks of a Connect server whose Python lacks this package.
+
+``connect_streams DIRECTORY`` starts the server and asks everything. ``connect_streams DIRECTORY
+URL`` is a client of it that starts a query which never ends, and kills itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+import puredelta
+from puredelta.errors import DeltaError
+from puredelta.tables import DeltaTable
+
+SLOW = "Spark gives a Python worker ten seconds to start"
+_TRIES = 6
+
+
+def started(make: Callable[[], Any]) -> Any:
+    """Start a query; Spark's own limit for its Python worker may be too short where all is slow."""
+    for _ in range(_TRIES - 1):
+        try:
+            return make()
+        except (PySparkException, DeltaError) as failure:  # noqa: PERF203
+            if "Python" not in str(failure):
+                raise
+            time.sleep(5)
+    return make()
+
+
+def done(make: Callable[[], Any]) -> None:
+    query = started(make)
+    query.awaitTermination()
+    if query.exception() is not None:
+        raise query.exception()
+
+
+def commits(path: Path | str) -> list[str]:
+    """The operations of a table's commits, and the batches that they name."""
+    found = []
+    for file in sorted((Path(path) / "_delta_log").glob("*.json")):
+        actions = [json.loads(line) for line in file.read_text().splitlines()]
+        operation = next(a["commitInfo"]["operation"] for a in actions if "commitInfo" in a)
+        batches = [f" {a['txn']['version']}" for a in actions if "txn" in a]
+        found.append(operation + "".join(batches))
+    return found
+
+
+def ids(spark: SparkSession, path: Path | str) -> list[int]:
+    return sorted(row[0] for row in spark.read.format("delta").load(str(path)).collect())
+
+
+def repeat_last_batch(checkpoint: Path) -> None:
+    """Let a query forget that its last batch was done, as after a crash."""
+    last = max((checkpoint / "commits").glob("[0-9]"))
+    last.unlink()
+    last.with_name(f".{last.name}.crc").unlink(missing_ok=True)
+
+
+def source(spark: SparkSession, directory: Path, first: int = 0) -> DataFrame:
+    """A stream of a Parquet folder: ten rows a file and batch, one file more for each call."""
+    rows = spark.range(first, first + 10, 1, 1).selectExpr("id", "id % 2 AS day")
+    rows.write.mode("append").parquet(str(directory / "source"))
+    reader = spark.readStream.schema("id BIGINT, day BIGINT").option("maxFilesPerTrigger", 1)
+    return reader.parquet(str(directory / "source"))
+
+
+def sink(spark: SparkSession, directory: Path) -> Any:
+    """Batches into a path: a restart goes on, and a batch that is repeated changes nothing."""
+    out, checkpoint = directory / "t", directory / "c"
+
+    def run(rows: DataFrame) -> None:
+        writer = rows.writeStream.format("delta").option("checkpointLocation", str(checkpoint))
+        writer = writer.partitionBy("day").trigger(availableNow=True)
+        done(lambda: writer.start(str(out)))
+
+    source(spark, directory)
+    run(source(spark, directory, 10))
+    run(source(spark, directory, 20))
+    before = commits(out)
+    repeat_last_batch(checkpoint)
+    run(source(spark, directory, 30))
+    return [before, commits(out), ids(spark, out) == list(range(40))]
+
+
+def between_tables(spark: SparkSession, directory: Path) -> Any:
+    """A stream of a table by name into a complete result by name, then a batch's own MERGE."""
+    events = spark.range(0, 30, 1, 1).selectExpr("id", "id % 3 AS shard")
+    events.write.format("delta").saveAsTable("events")
+    counts = spark.readStream.table("events").groupBy("shard").count()
+    writer = counts.writeStream.outputMode("complete").trigger(availableNow=True)
+    writer = writer.option("checkpointLocation", str(directory / "c"))
+    done(lambda: writer.toTable("counts", format="delta"))
+    more = spark.range(30, 33, 1, 1).selectExpr("id", "0L AS shard")
+    more.write.format("delta").mode("append").saveAsTable("events")
+    done(lambda: writer.toTable("counts", format="delta"))
+    counted = sorted(map(list, spark.table("counts").collect()))
+
+    target = str(directory / "totals")
+    spark.sql("SELECT 1L AS id, 9L AS shard").write.format("delta").save(target)
+
+    def upsert(batch: DataFrame, number: int) -> None:
+        from delta.tables import DeltaTable as Table  # noqa: PLC0415 - on the server
+
+        session = batch.sparkSession
+        session.conf.set("spark.databricks.delta.write.txnAppId", "totals")
+        session.conf.set("spark.databricks.delta.write.txnVersion", str(number))
+        table = Table.forPath(session, target).alias("t")
+        merge = table.merge(batch.alias("s"), "t.id = s.id").whenMatchedUpdateAll()
+        merge.whenNotMatchedInsertAll().execute()
+
+    rows = (
+        spark.readStream.format("delta")
+        .option("maxFilesPerTrigger", 1)
+        .load(DeltaTable.forName(spark, "events").detail().collect()[0]["location"])
+    )
+    merged = rows.writeStream.foreachBatch(upsert).trigger(availableNow=True)
+    merged = merged.option("checkpointLocation", str(directory / "m"))
+    done(merged.start)
+    repeat_last_batch(directory / "m")
+    done(merged.start)
+    is_merge = {operation.partition(" ")[0] for operation in commits(target)[1:]}
+    return [counted, ids(spark, target) == list(range(33)), sorted(is_merge), len(commits(target))]
+
+
+def killed_client(spark: SparkSession, directory: Path) -> Any:
+    """A client is killed while its query runs; another one goes on with the checkpoint."""
+    source(spark, directory)
+    rows = source(spark, directory, 10)
+    client: Any = spark.client  # type: ignore[attr-defined]
+    url = f"sc://{client._builder.endpoint}"
+    command = [sys.executable, "-m", "tests.activation.connect_streams", str(directory), url]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    killed = subprocess.run(command, env=environment, check=False).returncode
+    source(spark, directory, 20)
+    writer = rows.writeStream.format("delta").option("checkpointLocation", str(directory / "c"))
+    done(lambda: writer.trigger(availableNow=True).start(str(directory / "t")))
+    return [killed, ids(spark, directory / "t") == list(range(30))]
+
+
+def die_in_query(spark: SparkSession, directory: Path) -> None:
+    """Start a query that never ends, wait for its first batch, and kill this process."""
+    puredelta.activate(spark)
+    reader = spark.readStream.schema("id BIGINT, day BIGINT").option("maxFilesPerTrigger", 1)
+    writer = reader.parquet(str(directory / "source")).writeStream.format("delta")
+    writer = writer.option("checkpointLocation", str(directory / "c"))
+    started(lambda: writer.start(str(directory / "t")))
+    while not (directory / "t" / "_delta_log" / f"{0:020}.json").exists():
+        time.sleep(0.1)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def refused(spark: SparkSession, directory: Path) -> Any:
+    """Error classes of what cannot be."""
+    rows = spark.readStream.format("rate").load()
+    writer = rows.writeStream.format("delta")
+    calls: tuple[Callable[[], Any], ...] = (
+        lambda: writer.start(str(directory / "t")),
+        lambda: writer.outputMode("update").start(str(directory / "t")),
+    )
+    found = []
+    for call in calls:
+        try:
+            call()
+        except (DeltaError, PySparkException) as error:  # noqa: PERF203
+            found.append(error.getCondition())
+    return [found, (directory / "t").exists()]
+
+
+CHECKS = (sink, between_tables, killed_client, refused)
+
+
+def without_package(directory: Path) -> None:
+    """Let Python processes of the server find neither this package nor what it needs."""
+    hidden = directory / "hidden"
+    hidden.mkdir()
+    for name in ("puredelta", "pyroaring", "obstore"):
+        (hidden / f"{name}.py").write_text("raise ImportError('not on this server')\n")
+    os.environ["PYTHONPATH"] = str(hidden)
+
+
+def ask(directory: Path) -> dict[str, Any]:
+    without_package(directory)
+    builder = SparkSession.builder.remote("local[2]")
+    builder = builder.config("spark.sql.shuffle.partitions", "2")
+    spark = builder.config("spark.sql.warehouse.dir", str(directory / "warehouse")).getOrCreate()
+    puredelta.activate(spark)
+    found = {}
+    for check in CHECKS:
+        (directory / check.__name__).mkdir()
+        try:
+            found[check.__name__] = check(spark, directory / check.__name__)
+        except Exception as error:  # noqa: BLE001 - the test shows which
+            is_slow = "connect back" in str(error) or "ten seconds" in str(error)
+            found[check.__name__] = SLOW if is_slow else f"{type(error).__name__}: {error}"[:3000]
+    spark.stop()
+    return found
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 2:
+        die_in_query(SparkSession.builder.remote(sys.argv[2]).create(), Path(sys.argv[1]))
+    print(json.dumps(ask(Path(sys.argv[1]))))  # noqa: T201 - the answer
