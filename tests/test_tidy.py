@@ -169,7 +169,7 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
         {
             "spark/connect/pushed_filters.py",
             "spark/resolve/plan_conditions.py",
-            "spark/resolve/predicate_from_message.py",
+            "spark/resolve/text_from_message.py",
             "spark/scan/arrow_scan.py",
             "spark/scan/connect_scan.py",
             "spark/scan/late_scan.py",

@@ -3008,9 +3008,9 @@ class Message(Enum):
     )
     UNSUPPORTED_ON_CONNECT_OVERWRITE = (
         ErrorCode.UNSUPPORTED_ON_CONNECT,
-        "writeTo(...).overwrite(condition) is not supported over Connect, where a Column does "
-        "not say what it is. Use df.write with mode('overwrite') and option('replaceWhere', "
-        "'<condition as SQL>').",
+        "The condition {condition} has no text that the Spark server finds equal to it. Write it "
+        "as SQL: expr('...'), or df.write with mode('overwrite') and option('replaceWhere', "
+        "'...').",
     )
     UNSUPPORTED_ON_CONNECT_WRITE_STREAM = (
         ErrorCode.UNSUPPORTED_ON_CONNECT,

@@ -33,9 +33,14 @@ def _through_the_doors(spark: SparkSession, name: str, other: str) -> Any:
     merge.whenMatched().delete().whenNotMatched().insertAll().merge()
     rows.write.format("delta").save(other)
     found = sorted(map(list, spark.sql(f"SELECT * FROM {name}").collect()))
+    of_seven = (F.col("id") == 7) & F.col("p").isin(1, 9) & (F.col("p").cast("string") != "x'y")
+    spark.sql("SELECT 7 AS id, 1 AS p").writeTo(name).overwrite(of_seven)
+    spark.sql("SELECT 7 AS id, 5 AS p").writeTo(name).overwrite(F.expr("id = 7"))
+    found.append(max(map(list, spark.sql(f"SELECT * FROM {name}").collect())))
+    even = F.udf(lambda n: n % 2 == 0, "boolean")
     stream = spark.readStream.format("rate").load()
     refused: list[Callable[[], Any]] = [
-        lambda: rows.writeTo(name).overwrite(F.col("p") == 1),
+        lambda: rows.writeTo(name).overwrite(even("id")),
         lambda: stream.writeStream.format("delta").start(other),
         lambda: rows.write.format("delta").saveAsTable("named"),
     ]

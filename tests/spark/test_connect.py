@@ -72,7 +72,7 @@ EXPECTED: dict[str, Any] = {
         "older and empty": "DELTA_CONCURRENT_WRITE",
     },
     "activated": [
-        [[0, 0], [0, 0], [2, 0], [2, 0], [3, 1], [7, 9]],
+        [[0, 0], [0, 0], [2, 0], [2, 0], [3, 1], [7, 9], [7, 5]],
         [
             "DELTA_UNSUPPORTED_ON_CONNECT",
             "DELTA_OPERATION_NOT_ALLOWED",

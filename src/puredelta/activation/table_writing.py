@@ -27,7 +27,6 @@ from puredelta.spark.catalog.unity_entries import creation_name
 from puredelta.spark.resolve.sql_text import column_name, sql_text
 from puredelta.spark.resolve.table_attributes import table_identity
 from puredelta.spark.session.names import parse_name
-from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.storage import open_log
 from puredelta.statements.execute.tables import require_one_location
 from puredelta.statements.names.names import find_location, require_table
@@ -66,11 +65,9 @@ def overwrite(
     spark = table.rows.sparkSession
     if captured.option(_REPLACE_WHERE) is not None:
         raise InvalidRequestError(Message.REPLACE_WHERE_IN_OVERWRITE)
-    if is_connect(spark):
-        raise UnsupportedError(Message.UNSUPPORTED_ON_CONNECT_OVERWRITE)
     column = F.col(condition) if isinstance(condition, str) else condition
     where = sql_text(column, table_identity(spark, log.snapshot().config.schema))
-    partial = {} if where == _EVERY_ROW else {_REPLACE_WHERE: where}
+    partial = {} if where.strip("()").lower() == _EVERY_ROW else {_REPLACE_WHERE: where}
     return _write(
         captured, table, name, SaveMode.OVERWRITE, {"partitionOverwriteMode": "static", **partial}
     )

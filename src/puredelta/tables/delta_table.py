@@ -372,7 +372,7 @@ class DeltaTable(TableMaintenance):
     def toDF(self) -> DataFrame:
         """Return the rows of the latest version.
 
-        Classic sessions may use columns taken from it (``table.toDF()["id"]``) in `merge`.
+        Columns taken from it (``table.toDF()["id"]``) may be used in `merge` and `update`.
         """
         return self._target.rows()
 

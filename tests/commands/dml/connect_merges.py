@@ -79,10 +79,31 @@ def main(directory: Path) -> None:
     answers["with_features"] = with_features(spark, directory / "with_features")
     answers["dropped_features"] = dropped_features(spark, directory / "dropped_features")
     answers["filled_columns"] = filled_columns(spark, directory / "filled_columns")
+    answers["bound_columns"] = bound_columns(spark, directory / "bound_columns")
     answers["refused"] = refused(spark, directory / "refused")
     answers["moments"] = moments(spark, directory / "moments")
     spark.stop()
     print(json.dumps(answers))  # noqa: T201 - how the test is answered
+
+
+def bound_columns(spark: SparkSession, root: Path) -> object:
+    """Columns taken from the source, and from the table's own frame; then from another frame."""
+    log = lay_table(root, SCHEMA, [[{"id": n, "p": "a", "v": n} for n in range(10)]])
+    table = DeltaTable.forPath(spark, str(root))
+    old = table.toDF()
+    news = spark.createDataFrame([(3, "b", 1), (50, "b", 3)], "id long, p string, v long")
+    merge = table.alias("t").merge(news.where("id > 0").alias("s"), old["id"] == news["id"])
+    merge = merge.whenMatchedUpdate(old["v"] > 2, {"v": old["v"] + news["v"]})
+    values = {"id": news.id, "p": news["p"], "v": news.v}
+    merge.whenNotMatchedInsert(news.v > 2, values).execute()
+    table.delete(old["id"] == 4)
+    table.update(old.id == 5, {"v": old.v * 2})
+    left = sorted([r["id"], r["v"]] for r in table_rows(spark, log))
+    try:
+        table.delete(spark.range(1)["id"] == 1)
+    except AnalysisException as error:
+        return [left, error.getCondition()]
+    return [left, ""]
 
 
 def changes(spark: SparkSession, root: Path) -> list[object]:

@@ -33,6 +33,13 @@ def test_a_merge(answers: dict[str, Any], name: str, counts: list[int], left: li
     assert answers[name] == [counts, left, []]
 
 
+def test_columns_bound_to_frames(answers: dict[str, Any]) -> None:
+    left, refused = answers["bound_columns"]
+    kept = [[n, {3: 4, 5: 10}.get(n, n)] for n in range(10) if n != 4]
+    assert left == [*kept, [50, 3]]
+    assert refused == "CANNOT_RESOLVE_DATAFRAME_COLUMN"
+
+
 def test_several_matches(answers: dict[str, Any]) -> None:
     assert answers["refused"] == ["MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW", True]
 

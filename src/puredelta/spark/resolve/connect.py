@@ -1,8 +1,8 @@
 """Expressions and frames of a Connect session, resolved by the public API.
 
 The analyzer answers with a schema or an error, never with a tree. So the form of a condition is
-parsed from its text where that is simple (`predicate_from_sql`). A ``Column``, and text that is
-not understood, may use every column of its scope.
+parsed from its text (`predicate_from_sql`) or its message (`predicate_from_message`) where that
+is simple. What is not understood may use every column of its scope.
 
 A client's plan is a protobuf message: functions are nodes of it, SQL text is text. A call
 such as ``now()`` is replaced in both. The keywords without brackets (``current_timestamp``)
@@ -13,7 +13,7 @@ no part of a longer name. What a temporary view of the server reads stays out of
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import and_
 from typing import Any
@@ -32,7 +32,8 @@ from puredelta.protocol.schema.sql_lexer import (
     replaced,
 )
 from puredelta.protocol.schema.types import StructType
-from puredelta.spark.connect.messages import copy_of, parts_of, with_known_columns
+from puredelta.spark.connect.messages import client_of, copy_of, parts_of, with_known_columns
+from puredelta.spark.resolve.bound_columns import outer_alias, outer_ids, with_names
 from puredelta.spark.resolve.expressions import (
     Request,
     Resolution,
@@ -46,8 +47,15 @@ from puredelta.spark.resolve.expressions import (
     target_columns,
 )
 from puredelta.spark.resolve.predicate_from_json import SideColumn
+from puredelta.spark.resolve.predicate_from_message import NamesOfPlan, predicate_of_column
 from puredelta.spark.resolve.predicate_from_sql import NamedSide, Names, parse_predicate
-from puredelta.spark.session.names import display_name, parse_name, quote, target_copy_name
+from puredelta.spark.session.names import (
+    display_name,
+    parse_name,
+    quote,
+    quote_name,
+    target_copy_name,
+)
 from puredelta.spark.session.types import from_spark_type
 
 
@@ -55,9 +63,9 @@ class ConnectFrames:
     """Frames whose columns are known by alias and name, all that a Connect client has.
 
     Beside the user's names each frame carries copies under unique names, so that what this
-    library itself refers to is never ambiguous. What only the original plan could resolve
-    is refused by Spark when it is resolved: a ``Column`` taken from a DataFrame, and inner
-    aliases of a joined source.
+    library itself refers to is never ambiguous. A ``Column`` taken from the source or from the
+    target (``table.toDF()``) becomes one of these names. What only the original plan could
+    resolve is refused by Spark: a ``Column`` taken from a part of the source, and inner aliases.
     """
 
     def __init__(self, target: DataFrame, source: DataFrame) -> None:
@@ -67,6 +75,8 @@ class ConnectFrames:
         self._source_alias = outer_alias(source)
         self._target = target
         self._source = source
+        self.bound: Mapping[int, Side] = _bound_sides(target, source)
+        """The sides to which columns may be bound, by the ids of nodes of plans."""
 
     @property
     def target_qualifier(self) -> tuple[str, ...]:
@@ -117,6 +127,28 @@ class ConnectFrames:
         frame = rows.select("*", *[F.col(c.staged).alias(c.name) for c in present])
         return frame if self._source_alias is None else frame.alias(self._source_alias)
 
+    def free(self, column: Column) -> Column:
+        """Return a Column with unique names in the place of columns bound to a side."""
+        if not self.bound:
+            return column
+        return with_names(column, self.client, self._unique_name)
+
+    @property
+    def client(self) -> Any:
+        """The client of the session."""
+        return client_of(self._target.sparkSession)
+
+    def _unique_name(self, node: int, written: str) -> str | None:
+        side, (first, *rest) = self.bound.get(node), parse_name(written)
+        names = {
+            Side.TARGET: [(c.name, target_copy_name(c.ordinal)) for c in self.target_columns],
+            Side.SOURCE: [(c.name, c.staged) for c in self.source_columns],
+        }
+        found = [] if side is None else names[side]
+        same = [unique for name, unique in found if name == first]
+        same = same or [unique for name, unique in found if name.lower() == first.lower()]
+        return quote_name((same[0], *rest)) if len(same) == 1 else None
+
     def target_column(self, name: str) -> Column:
         """Return a column of ``target(...)``."""
         ordinal = next(c.ordinal for c in self.target_columns if c.name == name)
@@ -127,18 +159,11 @@ class ConnectFrames:
         return F.col(staged)
 
 
-_TRANSPARENT = ("Filter", "Sort", "Limit", "Tail", "Offset", "Deduplicate", "Sample", "Hint")
-"""Connect plan nodes above which an alias still holds."""
-
-
-def outer_alias(rows: DataFrame) -> str | None:
-    """Return the alias of a Connect DataFrame as its columns know it."""
-    plan: Any = getattr(rows, "_plan", None)
-    while plan is not None and type(plan).__name__ in _TRANSPARENT:
-        plan = plan._child  # noqa: SLF001 - no public way to ask for an alias
-    if type(plan).__name__ != "SubqueryAlias":
-        return None
-    return str(plan._alias)  # noqa: SLF001
+def _bound_sides(target: DataFrame, source: DataFrame) -> Mapping[int, Side]:
+    """Return the side of each node; one of both is none: its columns are ambiguous."""
+    of_target, of_source = outer_ids(target), outer_ids(source)
+    sides = dict.fromkeys(of_target - of_source, Side.TARGET)
+    return {**sides, **dict.fromkeys(of_source - of_target, Side.SOURCE)}
 
 
 _UNRESOLVED = "UNRESOLVED_COLUMN"
@@ -172,14 +197,14 @@ class ConnectResolver:
             if not some:
                 continue
             frame = self.frames.stand_in(scope)
-            values = [_column(r) for r in some.values()]
+            values = [self._column(r) for r in some.values()]
             types = _types_in_join(frame, values)
             certain = [True] * len(values)
             if types is None:
                 try:
                     types = _types(frame, values)
                 except AnalysisException:
-                    errors += [e for n, r in some.items() if (e := _error(frame, n, r)) is not None]
+                    errors += [e for n, r in some.items() if (e := self._error(frame, n, r))]
                     continue
                 certain = _are_deterministic(frame, values)
             for (n, request), kind, sure in zip(some.items(), types, certain, strict=True):
@@ -216,7 +241,7 @@ class ConnectResolver:
         used = references(predicate)
         return ResolvedExpression(
             request=request,
-            column=_column(request),
+            column=self._column(request),
             type=data_type,
             is_deterministic=is_deterministic,
             has_subquery=_has_subquery(request),
@@ -226,16 +251,35 @@ class ConnectResolver:
             sql=_sql(request),
         )
 
+    def _column(self, request: Request) -> Column:
+        given = request.expression
+        return F.expr(given) if isinstance(given, str) else self.frames.free(given)
+
+    def _error(self, frame: DataFrame, position: int, request: Request) -> ResolutionError | None:
+        """Return what is wrong with one request; other errors are raised as Spark's own."""
+        try:
+            _types(frame, [self._column(request)])
+        except AnalysisException as error:
+            return _problem(error, position, request)
+        return None
+
     def _predicate(self, request: Request) -> Predicate:
-        known: Predicate | None = None
+        names = self._names(request.scope.value)
+        known: Predicate | None
         if isinstance(request.expression, str):
-            sides = tuple(self._side(side) for side in request.scope.value)
-            names = Names(sides=sides, case_sensitive=self._case_sensitive)
             known = parse_predicate(request.expression, names)
+        else:
+            bound = {node: self._names((side,)) for node, side in self.frames.bound.items()}
+            of_plan = NamesOfPlan(free=names, bound=bound)
+            known = predicate_of_column(request.expression, self.frames.client, of_plan)
         if known is None:
             every = [ref for side in request.scope.value for _, ref, _ in self._side(side).columns]
             return Opaque(frozenset(every))
         return known
+
+    def _names(self, sides: Iterable[Side]) -> Names:
+        known = tuple(map(self._side, sides))
+        return Names(sides=known, case_sensitive=self._case_sensitive)
 
     def _side(self, side: Side) -> NamedSide:
         if side is Side.TARGET:
@@ -253,11 +297,6 @@ def _named(
     struct = from_spark_type(column.type) if isinstance(column.type, T.StructType) else None
     ref = SideColumn(side, key, column.type).ref()
     return column.name, ref, struct if isinstance(struct, StructType) else None
-
-
-def _column(request: Request) -> Column:
-    given = request.expression
-    return F.expr(given) if isinstance(given, str) else given
 
 
 def _has_subquery(request: Request) -> bool:
@@ -295,24 +334,20 @@ def _in_join(frame: DataFrame, values: Sequence[Column]) -> DataFrame:
     return frame.join(one_row, reduce(and_, [v.isNull() for v in values]), "inner")
 
 
-def _error(frame: DataFrame, position: int, request: Request) -> ResolutionError | None:
-    """Return what is wrong with one request; other errors are raised as Spark's own."""
-    try:
-        _types(frame, [_column(request)])
-    except AnalysisException as error:
-        condition = error.getCondition() or ""
-        sql, names = _sql(request), tuple[str, ...]()
-        if condition.startswith(_UNRESOLVED):
-            name = (error.getMessageParameters() or {}).get("objectName", "")
-            problem, names = ResolutionProblem.UNRESOLVED, (display_name(parse_name(name)),)
-        elif condition == _FOREIGN:
-            problem, names = ResolutionProblem.FOREIGN, (sql,)
-        elif condition.startswith(_AGGREGATES):
-            problem = ResolutionProblem.AGGREGATE
-        else:
-            raise
-        return ResolutionError(position=position, problem=problem, names=names, sql=sql)
-    return None
+def _problem(error: AnalysisException, position: int, request: Request) -> ResolutionError:
+    """Return what an error says of a request; another error is raised as it is."""
+    condition = error.getCondition() or ""
+    sql, names = _sql(request), tuple[str, ...]()
+    if condition.startswith(_UNRESOLVED):
+        name = (error.getMessageParameters() or {}).get("objectName", "")
+        problem, names = ResolutionProblem.UNRESOLVED, (display_name(parse_name(name)),)
+    elif condition == _FOREIGN:
+        problem, names = ResolutionProblem.FOREIGN, (sql,)
+    elif condition.startswith(_AGGREGATES):
+        problem = ResolutionProblem.AGGREGATE
+    else:
+        raise error
+    return ResolutionError(position=position, problem=problem, names=names, sql=sql)
 
 
 def _are_deterministic(frame: DataFrame, values: Sequence[Column]) -> list[bool]:

@@ -11,6 +11,9 @@ import datetime as dt
 import decimal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import Column
 
 from puredelta.protocol.schema.predicates import (
     And,
@@ -69,6 +72,13 @@ class NamesOfPlan:
                 return None
             names = self.bound[attribute.plan_id]
         return names.find(parse_name(attribute.unparsed_identifier))
+
+
+def predicate_of_column(column: Column, client: Any, names: NamesOfPlan) -> Predicate | None:
+    """Return the tree of a Column of a client, if all of it is understood."""
+    made: Any = column
+    predicate = predicate_of_message(made.to_plan(client), names)
+    return predicate if is_understood(predicate) else None
 
 
 def predicate_of_message(expression: Message, names: NamesOfPlan) -> Predicate:

@@ -18,13 +18,14 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from puredelta.errors import InvalidRequestError, Message
+from puredelta.errors import InvalidRequestError, Message, UnsupportedError
 from puredelta.protocol.schema.types import StructType
 from puredelta.spark.jvm import analyzer
 from puredelta.spark.jvm.analyzer import folded
 from puredelta.spark.jvm.expressions import parsed
 from puredelta.spark.jvm.frames import analyzed_plan
 from puredelta.spark.jvm.plans import parsed_plan
+from puredelta.spark.resolve.text_from_message import proven_text
 from puredelta.spark.session.names import parse_name
 from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.types import struct_as_nullable, to_spark, without_table_metadata
@@ -92,7 +93,16 @@ def column_name(spark: SparkSession, column: Column) -> str | None:
 
 
 def sql_text(column: Column, rows: DataFrame) -> str:
-    """Return a Column over these rows as SQL, as Spark writes it. Classic sessions only."""
+    """Return a condition over these rows as SQL; in a classic session as Spark writes it.
+
+    Raises:
+        UnsupportedError: over Connect, where no text is proven to mean the same.
+    """
+    if is_connect(rows.sparkSession):
+        text = proven_text(column, rows)
+        if text is None:
+            raise UnsupportedError(Message.UNSUPPORTED_ON_CONNECT_OVERWRITE, condition=str(column))
+        return text
     plan = folded(analyzed_plan(rows.select(column.alias("value"))))
     return plan.projections()[0].child().sql()
 

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from puredelta.protocol.schema.types import StructType
 from puredelta.spark.jvm.frames import analyzed_plan, frame_of, no_rows_like, with_attributes
 from puredelta.spark.jvm.plans import named_plan
-from puredelta.spark.resolve.connect import outer_alias
+from puredelta.spark.resolve.bound_columns import bind_to, outer_alias
 from puredelta.spark.session.session import is_connect, no_rows
 from puredelta.spark.session.types import struct_as_nullable, to_spark
 
@@ -41,9 +41,10 @@ def renewed_identity(known: DataFrame, schema: StructType) -> DataFrame:
 def with_identity(rows: DataFrame, identity: DataFrame) -> DataFrame:
     """Return the same rows with the attributes of ``identity``, matched by name.
 
-    Over Connect there are no attributes to share, and the rows come back as they are.
+    Over Connect columns taken from the rows are bound to those of ``identity``.
     """
     if is_connect(rows.sparkSession):
+        bind_to(identity, rows)
         return rows
     names = identity.columns
     attributes = analyzed_plan(identity).output(len(names))

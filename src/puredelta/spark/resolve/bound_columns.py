@@ -1,0 +1,93 @@
+"""Columns of a Connect client that are bound to a frame: ``source["x"]``, ``table.toDF()["id"]``.
+
+Such a column is a name with the id of a node of the frame's plan, and only a plan with this node
+has it. A statement reads its rows by other plans. So the client puts another name in the place of
+a column that is bound to a node which shows the rows of the target, or of the source, as they are.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+
+from puredelta.spark.connect.messages import EXPRESSION, Message, copy_of, every_message, kind_of
+
+_TRANSPARENT = ("Filter", "Sort", "Limit", "Tail", "Offset", "Deduplicate", "Sample", "Hint")
+"""Nodes of a client's plan above which an alias still holds."""
+_ALIAS = "SubqueryAlias"
+_SHOWN_BY = "_puredelta_shown_by"
+
+Replaced = Callable[[int, str], str | None]
+"""Returns the name for a column that is bound to a node, by its id; None: leave it bound."""
+
+
+def outer_alias(rows: DataFrame) -> str | None:
+    """Return the alias of a Connect DataFrame as its columns know it."""
+    for plan in _outer_plans(rows):
+        if type(plan).__name__ == _ALIAS:
+            return str(plan._alias)  # noqa: SLF001 - no public way to ask for an alias
+        if type(plan).__name__ not in _TRANSPARENT:
+            return None
+    return None
+
+
+def outer_ids(rows: DataFrame) -> frozenset[int]:
+    """Return the nodes that show columns as a Connect frame does, and those of `bind_to`."""
+    plans = list(_outer_plans(rows))
+    shown = {number for plan in plans for number in vars(plan).get(_SHOWN_BY, ())}
+    return frozenset(shown | {plan._plan_id for plan in plans})  # noqa: SLF001 - as above
+
+
+def bind_to(identity: DataFrame, rows: DataFrame) -> None:
+    """Let columns that are bound to ``rows`` be columns of ``identity``, which has the same ones.
+
+    Does nothing in a classic session, where both have the same attributes.
+    """
+    plans = list(_outer_plans(identity))
+    if plans:
+        vars(plans[-1]).setdefault(_SHOWN_BY, set()).update(outer_ids(rows))
+
+
+def with_names(column: Column, client: Any, replaced: Replaced) -> Column:
+    """Return a Column with names in the place of columns that are bound to certain nodes."""
+    made: Any = column
+    message = copy_of(made.to_plan(client))
+    count = 0
+    for attribute in _bound(message):
+        name = replaced(attribute.plan_id, attribute.unparsed_identifier)
+        if name is not None:
+            attribute.ClearField("plan_id")
+            attribute.unparsed_identifier = name
+            count += 1
+    return _column_of(message, str(made._expr)) if count else column  # noqa: SLF001 - as above
+
+
+def _bound(message: Message) -> Iterator[Message]:
+    for part in every_message(message):
+        if kind_of(part) != EXPRESSION or part.WhichOneof("expr_type") != "unresolved_attribute":
+            continue
+        attribute = part.unresolved_attribute
+        if attribute.HasField("plan_id") and not attribute.is_metadata_column:
+            yield attribute
+
+
+def _column_of(message: Message, shown: str) -> Column:
+    """Return a message as a Column."""
+    expressions: Any = importlib.import_module("pyspark.sql.connect.expressions")
+    columns: Any = importlib.import_module("pyspark.sql.connect.column")
+    members = {"to_plan": lambda _, __: message, "__repr__": lambda _: shown}
+    made: Column = columns.Column(type("Expression", (expressions.Expression,), members)())
+    return made
+
+
+def _outer_plans(rows: DataFrame) -> Iterator[Any]:
+    """Yield the nodes of a client's plan that show the same columns, the outermost first."""
+    plan: Any = vars(rows).get("_plan")
+    while plan is not None:
+        yield plan
+        if type(plan).__name__ not in {_ALIAS, *_TRANSPARENT}:
+            return
+        plan = plan._child  # noqa: SLF001 - as above
