@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from puredelta.spark.connect.plan_hook import Use, planned_request, watch_plans
+from puredelta.spark.connect.plan_hook import Use, is_query, planned_request, watch_plans
 
 proto: Any = pytest.importorskip("pyspark.sql.connect.proto", exc_type=ImportError)
 
@@ -139,3 +139,25 @@ def test_a_session_is_watched_once() -> None:
     other: Any = Session()
     other._stub.ExecutePlan(request)
     assert calls == [Use.ROWS], "another session has a stub of its own"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("SELECT t.set AS update, delete FROM t", True),
+        ("WITH a AS (SELECT 1) TABLE a", True),
+        ("WITH a AS (SELECT insert FROM t) FROM a SELECT merge", True),
+        ("FROM t |> WHERE a", True),
+        ("((SELECT 1))", True),
+        ("WITH a AS (SELECT 1) INSERT INTO t SELECT 1", False),
+        ("WITH a AS (SELECT 1) MERGE INTO t USING a ON 1 = 1 WHEN MATCHED THEN DELETE", False),
+        ("WITH RECURSIVE a (n) AS (SELECT 1) UPDATE t SET a = 1", False),
+        ("WITH a AS (SELECT 1) FROM a INSERT INTO t SELECT 1", False),
+        ("FROM VALUES (1) INSERT INTO t SELECT 1", False),
+        ("FROM TABLE(f()) INSERT OVERWRITE t SELECT 1", False),
+        ("DROP TABLE t", False),
+        ("", False),
+    ],
+)
+def test_texts_that_change_nothing(text: str, expected: bool) -> None:
+    assert is_query(text) is expected

@@ -8,13 +8,13 @@ one it is given, which stays as it is.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from puredelta.protocol.schema.sql_lexer import TokenKind, keywords, tokenize
+from puredelta.protocol.schema.sql_lexer import Token, TokenKind, keywords, tokenize
 from puredelta.spark.connect.messages import Message, client_of, copy_of, parts_of
 
 _PLAN = "spark.connect.Plan"
@@ -104,16 +104,36 @@ def is_query(text: str) -> bool:
 
     >>> is_query("WITH t AS (SELECT 1) SELECT * FROM t"), is_query("FROM t INSERT INTO u SELECT 1")
     (True, False)
+    >>> is_query("SELECT t.set, now() AS update FROM t")
+    True
     """
     tokens = tokenize(text)
     if not tokens or tokens[0].text.upper() not in _QUERIES:
         return False
-    return not any(t.kind is TokenKind.WORD and t.text.upper() in _COMMANDS for t in tokens)
+    return tokens[0].text.upper() in _ONLY_QUERIES or _goes_on_as_query(tokens)
 
 
-_QUERIES = keywords("SELECT WITH FROM VALUES TABLE (")
+def _goes_on_as_query(tokens: Sequence[Token]) -> bool:
+    """Return whether a query follows common table expressions, or FROM: the first word decides."""
+    depth, has_from = 0, False
+    for token in tokens:
+        depth += token.means("(") - token.means(")")
+        if depth or token.kind is not TokenKind.WORD:
+            continue
+        word = token.text.upper()
+        if word in _COMMANDS:
+            return False
+        if word in _SELECTS or (word in _ONLY_QUERIES and not has_from):
+            return True
+        has_from = has_from or word == "FROM"
+    return True
+
+
+_ONLY_QUERIES = keywords("SELECT VALUES TABLE (")
+_SELECTS = keywords("SELECT MAP REDUCE")
+_QUERIES = _ONLY_QUERIES | keywords("WITH FROM")
 _QUESTIONS = keywords("SHOW DESCRIBE DESC EXPLAIN")
-_COMMANDS = keywords("INSERT UPDATE DELETE MERGE SET INTO")
+_COMMANDS = keywords("INSERT UPDATE DELETE MERGE")
 
 
 def _planned(send: Callable[..., Any], mark: bytes, planner: Planner) -> Callable[..., Any]:

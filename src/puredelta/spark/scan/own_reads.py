@@ -15,6 +15,7 @@ from enum import Enum
 from typing import Any
 from urllib.parse import unquote
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from puredelta.log.replay.snapshot import Snapshot
@@ -29,6 +30,7 @@ from puredelta.spark.resolve.predicate_from_json import SideColumn, predicate_of
 from puredelta.spark.scan.scan import TABLE_OPTION, TIME_TRAVEL_OPTION, VERSION_OPTION
 from puredelta.spark.scan.table_rows import PlanOrigin, find_origin, scanned_table, with_version
 from puredelta.spark.session.session import is_connect
+from puredelta.spark.values.row_errors import decode_row_error
 
 _SCAN = "spark.connect.Read.DataSource"
 _OF_SERVER = frozenset({"spark.connect.Read.NamedTable", "spark.connect.SQL"})
@@ -67,9 +69,18 @@ def connect_reads(
 
 
 def _num_scans(rows: DataFrame, snapshot: Snapshot) -> int:
-    """Return how many scans, those of subqueries included, begin with a file of the table."""
+    """Return how many scans, those of subqueries included, begin with a file of the table.
+
+    Raises:
+        DeltaError: the optimizer has computed a row that raises it.
+    """
     frame: Any = rows
-    explained: str = frame._explain_string(mode="formatted")  # noqa: SLF001 - the public one prints
+    try:
+        explained: str = frame._explain_string(mode="formatted")  # noqa: SLF001 - public: prints
+    except PySparkException as failure:
+        if (row_error := decode_row_error(failure)) is not None:
+            raise row_error from failure
+        raise
     return explained.count(f"[{short_uri(snapshot.root_uri)}/")
 
 
