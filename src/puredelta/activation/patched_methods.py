@@ -32,7 +32,8 @@ from puredelta.activation.writer_methods import (
     delta_to_table,
 )
 from puredelta.commands.create.create_table import CreateMode
-from puredelta.spark.catalog.connect_entries import with_source
+from puredelta.spark.catalog.connect_entries import external_tables, with_source
+from puredelta.spark.jvm.catalog import SESSION_CATALOG
 from puredelta.spark.scan.log_answers import answered, counted, limited
 from puredelta.spark.session.session import is_connect
 
@@ -97,10 +98,39 @@ def knowing_entries(original: Method) -> Method:
     return call
 
 
+def listing_entries(original: Method) -> Method:
+    """``spark.catalog.listTables`` and ``getTable``: a Connect server knows no external tables."""
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        spark, found = self._sparkSession, original(self, *args, **kwargs)
+        if not is_connect(spark):
+            return found
+        tables = found if isinstance(found, list) else [found]
+        name = "*" if isinstance(found, list) else found.name
+        databases = {table.namespace[-1] for table in tables if _may_be_external(table)}
+        external = {
+            (database, table)
+            for database in databases
+            for table in external_tables(spark, database, name)
+        }
+        shown = [
+            one._replace(tableType="EXTERNAL")
+            if _may_be_external(one) and (one.namespace[-1], one.name) in external
+            else one
+            for one in tables
+        ]
+        return shown if isinstance(found, list) else shown[0]
+
+    return call
+
+
+def _may_be_external(table: Any) -> bool:
+    is_of_session = table.catalog == SESSION_CATALOG and bool(table.namespace)
+    return is_of_session and table.tableType == "MANAGED"
+
+
 _OF_ENTRIES = (
-    "getTable",
     "tableExists",
-    "listTables",
     "listColumns",
     "cacheTable",
     "uncacheTable",
@@ -271,6 +301,10 @@ PATCHED_METHODS: tuple[PatchedMethod, ...] = (
     PatchedMethod(Owner.STREAM_WRITER, "toTable", delta_to_table),
     PatchedMethod(Owner.CATALOG, "createTable", delta_create_table),
     *(PatchedMethod(Owner.CATALOG, name, knowing_entries) for name in _OF_ENTRIES),
+    *(
+        PatchedMethod(Owner.CATALOG, name, lambda known: listing_entries(knowing_entries(known)))
+        for name in ("getTable", "listTables")
+    ),
     *(PatchedMethod(Owner.CATALOG, name, make) for name, make in _CATALOG.items()),
     PatchedMethod(Owner.SESSION, "table", delta_table(lambda session: session)),
     PatchedMethod(Owner.SESSION, "sql", delta_sql),

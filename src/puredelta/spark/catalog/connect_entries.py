@@ -31,7 +31,7 @@ from pyspark.sql import types as T
 from puredelta.errors import CatalogError, Message
 from puredelta.spark.connect.shipped_code import importer
 from puredelta.spark.jvm.catalog import SESSION_CATALOG, CatalogTable, ViewEntry
-from puredelta.spark.session.names import parse_name, quote, quote_name
+from puredelta.spark.session.names import FORMAT, parse_name, quote, quote_name
 from puredelta.spark.session.types import quoted_text
 
 _NO_SUCH_PLACE = frozenset({"SCHEMA_NOT_FOUND", "CATALOG_NOT_FOUND"})
@@ -140,6 +140,20 @@ def find_entry(
     if found.is_view:
         return found.view()
     return found.table() if found.provider == provider else None
+
+
+def external_tables(spark: SparkSession, database: str, name: str = "*") -> frozenset[str]:
+    """Return the names of the external tables of the format, all or one; one request.
+
+    With a data source of Python, ``spark.catalog`` says of each table that it is managed.
+    """
+    pattern = "*" if name == "*" else re.sub(r"\W", ".", name, flags=re.ASCII)
+    place = quote_name((SESSION_CATALOG, database))
+    rows = run_on_server(spark, f"SHOW TABLE EXTENDED IN {place} LIKE {quoted_text(pattern)}")
+    shown = [_ShownEntry.of(row) for row in rows if not row["isTemporary"]]
+    return frozenset(
+        one.name for one in shown if one.provider == FORMAT and one.head.get("Type") == "EXTERNAL"
+    )
 
 
 def has_entry(spark: SparkSession, database: str, name: str) -> bool:
