@@ -111,7 +111,6 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
             "iceberg/manifests.py",
             "commands/convert/listing.py",
             "commands/convert/schema.py",
-            "commands/convert/verify.py",
         }
     ),
     "one stage of a statement, or one part of its report": frozenset(

@@ -190,7 +190,7 @@ class Message(Enum):
     )
     FIELD_NOT_FOUND_PLACED = (
         ErrorCode.FIELD_NOT_FOUND,
-        "No such struct field `{field}` in {names}: {field_name} cannot be placed behind it.",
+        "No such struct field `{field}` in {names}: {field_name} cannot be placed after it.",
     )
     INVALID_FIELD_NAME = (
         ErrorCode.INVALID_FIELD_NAME,

@@ -152,7 +152,7 @@ def _write_known(
 
 
 def _unpartitioned(captured: CapturedOptions, known: Sequence[str]) -> CapturedOptions:
-    """Leave out partition columns equal to the table's own, which the history omits."""
+    """Drop partition columns that equal the table's: the history leaves them out."""
     same = [c.lower() for c in captured.partition_by] == [c.lower() for c in known]
     return captured.with_partitions(()) if same else captured
 

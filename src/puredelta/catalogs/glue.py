@@ -162,7 +162,7 @@ class GlueCatalog:
         )
 
     def load(self, name: TableIdentifier) -> LoadedTable:
-        """Return a Delta table; its owner is whoever has the location."""
+        """Return a Delta table; its owner is the one of the location."""
         row = self._row(name)
         if format_of(row) != FORMAT:
             raise CatalogRequestError(

@@ -1,8 +1,8 @@
 """Catalogs from the settings of a session.
 
 ``spark.sql.catalog.NAME = io.unitycatalog.spark.UCSingleCatalog`` with ``.uri``, ``.token`` and
-``.auth.*`` is what users of that connector have; its JAR is not needed. The keys
-``spark.puredelta.catalog.NAME.*`` add what it lacks. `KEYS` lists them all.
+``.auth.*`` are the settings of Unity Catalog's own connector; its JAR is not needed. The keys
+``spark.puredelta.catalog.NAME.*`` add settings that the connector lacks. `KEYS` lists them all.
 """
 
 from __future__ import annotations

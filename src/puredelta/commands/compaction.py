@@ -120,7 +120,7 @@ class AutoCompactSettings:
 
 
 def _is_enabled(settings: Mapping[str, str], properties: TableProperties) -> bool:
-    """Look at the session first, then at the old property of the table, then at the new one."""
+    """Return the setting of the session, else the older, else the newer property of the table."""
     legacy = properties.configuration.get("delta.autoOptimize", "")
     wish = delta_conf.AUTO_COMPACT.text(settings)
     if wish is None and legacy.strip().lower() == "true":
@@ -506,7 +506,7 @@ def partitions_over_threshold(
 def _described(
     adds: Iterable[Add], config: TableConfig, partitioning: Partitioning
 ) -> tuple[str, ...]:
-    """Return the partitions of some files as one SQL condition, each as its first file spells it.
+    """Return the partitions of some files as one SQL condition, spelled as in their first files.
 
     Empty for an unpartitioned table.
     """

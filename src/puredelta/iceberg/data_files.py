@@ -161,7 +161,7 @@ def partition_value(text: str | None, kind: DataType, column: str) -> Any:
 def _statistics(
     files: FileTable, config: TableConfig, layout: IcebergLayout, rows: Sequence[int]
 ) -> Iterator[tuple[dict[int, int], dict[int, bytes], dict[int, bytes]]]:
-    """Yield the counts of NULLs, the lower and the upper bounds of each file, by field id."""
+    """Yield NULL counts, lower bounds and upper bounds of each file, by field id."""
     leaves = _leaves(config, layout)
     kinds = {path: kind for path, (kind, _) in leaves.items()}
     parsed = NOTHING_PARSED.parsed(files, kinds).of(kinds)

@@ -230,7 +230,7 @@ class _Export:
             try:
                 before = writer.read(last.manifest_list)
                 changes = self._changes(writer, before, delta_version(last))
-            except FileNotFoundError:  # somebody has removed files of the folder
+            except FileNotFoundError:  # files of the folder were removed
                 before = ()
         manifests = writer.next_manifests(before, changes or self._everything())
         if live_files(manifests) != len(self.snapshot.files):

@@ -3,7 +3,7 @@
 Row tracking first raises the protocol, so that every other writer assigns ids to its files from
 then on. Then the files without ids are committed again, and the transaction assigns their ids.
 
-A protocol is raised here, too: by its versions, or by the name of a feature.
+The protocol is also raised here: by its versions, or by the name of a feature.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def give_row_ids(command: Command) -> None:
 
 
 def _give_some(command: Command, batch: int) -> bool:
-    """Commit one batch, which makes the rest smaller; return whether there was one."""
+    """Assign row ids to one batch of files in one commit; return False if none was left."""
     snapshot = command.snapshot
     without = snapshot.files.select(pc.is_null(snapshot.files.rows["base_row_id"]))
     if not len(without):

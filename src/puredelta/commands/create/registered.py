@@ -7,10 +7,9 @@ creation fails. The directory is removed only if empty: a writer with another ca
 A table with its own location is created first and gets its entry afterwards. A replaced table
 keeps its location.
 
-A managed table of a Unity catalog gets its place from the catalog, and its demands: features and
-properties that every table has there, and others that are suggested. What the statement says wins
-over suggestions, never over demands. An external table is made at its location and registered
-afterwards.
+The catalog gives a managed table of Unity Catalog its location, required features and properties,
+and suggested ones. The statement may overrule suggestions, but not requirements. An external table
+is made at its location and registered afterwards.
 """
 
 from __future__ import annotations
@@ -270,7 +269,7 @@ def _create_external(
 
 
 def _demanded(definition: TableDefinition, staged: StagedTable) -> TableDefinition:
-    """Return a definition with what the catalog demands and suggests."""
+    """Return the definition with the required and suggested properties of the catalog."""
     for key, text in staged.required_properties.items():
         stated = definition.properties.get(key)
         if stated is not None and stated.lower() != text.lower():
@@ -289,7 +288,7 @@ def _demanded(definition: TableDefinition, staged: StagedTable) -> TableDefiniti
 
 
 def _kept(table: NewTable, known: CatalogPlace) -> NewTable:
-    """Return a replacement with what ties the table to its catalog."""
+    """Return the replacement with the properties that tie the table to its catalog."""
     if known.log.managed is None:
         return table
     snapshot = known.log.snapshot()

@@ -80,7 +80,7 @@ def check_hint(store: Store, listing: LogListing, found: Damages) -> None:
 
 
 def check_compactions(store: Store, listing: LogListing, found: Damages) -> None:
-    """Compare compactions of the log with the commits that they stand for."""
+    """Compare compactions of the log with the commits that they replace."""
     for part in listing.compacted:
         versions = range(part.low, part.high + 1)
         if any(version not in listing.commits for version in versions):
@@ -97,7 +97,7 @@ def check_compactions(store: Store, listing: LogListing, found: Damages) -> None
 
 
 def _last_adds(store: Store, paths: list[str]) -> set[FileActionKey]:
-    """Return the files that commits leave added."""
+    """Return the active files after commits."""
     last: dict[FileActionKey, bool] = {}
     for path in paths:
         actions = [a for a in read_actions(store, path) if isinstance(a, Add | Remove)]

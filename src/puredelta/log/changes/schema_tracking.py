@@ -1,4 +1,4 @@
-"""Schema changes of a table as a stream follows them: written down, then the query restarts.
+"""Schema changes of a streamed table: recorded in the log of schemas, then the query restarts.
 
 A change is another schema, partitioning, protocol or ``delta.`` property. The rows before it are
 delivered in the old columns. Then the query ends with an error once the change is in the log of
@@ -25,7 +25,7 @@ from puredelta.protocol.table.table_config import TableConfig
 
 
 def has_changed(location: str, entry: TrackedSchema) -> InvalidRequestError:
-    """Say that a change is written down, and that the query has to be restarted."""
+    """Return the error for a recorded change, after which the query must be restarted."""
     properties = ", ".join(f"{k}:{v}" for k, v in sorted((entry.configuration or {}).items()))
     protocol = "" if entry.protocol is None else encode_action(entry.protocol)
     return InvalidRequestError(
@@ -39,7 +39,7 @@ def has_changed(location: str, entry: TrackedSchema) -> InvalidRequestError:
 
 
 def made_before(location: str, read: Snapshot, entry: TrackedSchema) -> InvalidRequestError:
-    """Say that a frame has other columns than its stream is to be read in by now."""
+    """Return the error for a frame that is older than the last recorded change of columns."""
     return InvalidRequestError(
         Message.STREAMING_SCHEMA_MISMATCH_ON_RESTART,
         read=simple_string(read.config.schema),
@@ -50,7 +50,7 @@ def made_before(location: str, read: Snapshot, entry: TrackedSchema) -> InvalidR
 
 
 def other_source(location: str, here: str, known: str) -> InvalidRequestError:
-    """Say that the log is that of another stream."""
+    """Return the error for a log of schemas that belongs to another stream."""
     return InvalidRequestError(
         Message.STREAMING_SCHEMA_LOCATION_CONFLICT_OTHER_SOURCE,
         here=here,
@@ -60,7 +60,7 @@ def other_source(location: str, here: str, known: str) -> InvalidRequestError:
 
 
 def no_common_state(location: str, first: int, last: int) -> InvalidRequestError:
-    """Say that rows of a batch cannot be read in one schema."""
+    """Return the error for a first batch whose rows have several schemas."""
     return InvalidRequestError(
         Message.STREAMING_SCHEMA_LOG_INIT_FAILED, first=first, last=last, location=location
     )
@@ -68,7 +68,7 @@ def no_common_state(location: str, first: int, last: int) -> InvalidRequestError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackedRead:
-    """What a stream reads by: the table as its log of schemas says, or as it is."""
+    """The schema of a stream: the one that its log of schemas records, or that of the table."""
 
     schema_log: SchemaLog
     snapshot: Snapshot

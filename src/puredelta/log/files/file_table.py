@@ -57,7 +57,7 @@ def _texts(maps: pa.MapArray, name: str) -> pa.Array:
     if not len(places):
         return pa.nulls(len(maps), maps.type.item_type)
     places += begin
-    # As many as there are maps, and each within its map: one in every map.
+    # There are as many positions as maps, and each is inside its map: one for every map.
     if len(places) != len(maps) or np.any(places < ends[:-1]) or np.any(places >= ends[1:]):
         return pc.map_lookup(maps, name, "first")
     items = maps.items.slice(begin, length)
@@ -245,7 +245,7 @@ def _record_counts(stats: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _replaced(column: pa.ChunkedArray, mask: pa.ChunkedArray, values: pa.Array) -> pa.ChunkedArray:
-    """Put ``values``, in order, where ``mask`` is true; chunked masks are not Arrow's to take."""
+    """Put ``values``, in order, where ``mask`` is true; Arrow's function takes no chunked mask."""
     position = pc.subtract(pc.cumulative_sum(pc.cast(mask, pa.int64())), 1)
     scattered = pa.chunked_array([values]).take(pc.if_else(mask, position, None))
     return pc.if_else(mask, scattered, column)
@@ -259,7 +259,7 @@ def _table(actions: Sequence[FileAction], schema: pa.Schema) -> pa.Table:
 
 @cache
 def _empty(schema: pa.Schema) -> pa.Table:
-    """Return no rows. Most commits add or remove nothing, and each column takes its time."""
+    """Return a table without rows: building each column of nothing would cost time."""
     return schema.empty_table()
 
 

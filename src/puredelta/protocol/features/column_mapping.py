@@ -1,4 +1,4 @@
-"""Column mapping: which names and ids the columns of a schema have inside files.
+"""Column mapping: the names and ids of a schema's columns inside files.
 
 In the modes ``name`` and ``id`` every field, nested ones too, has a physical name and an id in its
 metadata (section "Column Mapping"). Data files, statistics and partition values use physical

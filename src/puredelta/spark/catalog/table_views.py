@@ -31,7 +31,7 @@ Rows: TypeAlias = Callable[[SparkSession], DataFrame]
 _shown: dict[str, Rows] = {}
 """What the views show that are brought up to date, by the last part of the name.
 
-One entry, and one view in each session, per table that a view names: kept, because nobody tells
+One entry, and one view in each session, per table that a view names: kept, because no event tells
 when the last text that refers to it is gone.
 """
 

@@ -103,7 +103,7 @@ def _encoded_by_server(spark: SparkSession, files: Sequence[DataFile]) -> list[s
 
 
 _PLAIN_URI = re.compile(r"file:/[A-Za-z0-9_./=-]+|[a-z][a-z0-9+]*://[A-Za-z0-9_./=-]+")
-"""What nobody encodes."""
+"""URIs without a character that a server encodes."""
 _encoded: dict[str, str] = {}
 """How servers spell odd URIs: as Hadoop does, which is the same everywhere."""
 _ENCODED_MAX = 100_000

@@ -134,7 +134,7 @@ class RowBitmap:
 
 
 def count_rows(sets: Iterable[RowBitmap]) -> int:
-    """How many rows some sets have together, rows of several counted for each."""
+    """Return the sum of the sizes of sets; a row of several sets counts once for each."""
     every = [np.empty(0, np.uint64), *(rows.bits for rows in sets)]
     return int(popcount(np.concatenate(every)).sum(dtype=np.int64))
 

@@ -38,7 +38,7 @@ _HASH_SEED = 42
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class BinOptions:
-    """How the rows of bins are written."""
+    """Options for writing the rows of bins."""
 
     order: CurveOrder | None = None
     """The curve along which rows are sorted; ``None``: rows keep the order of their files."""
@@ -58,7 +58,7 @@ def rewrite_bins(
 ) -> WriteResult:
     """Write the rows of every bin into new files; the caller commits or discards them.
 
-    Runs one Spark job of two stages; with an order another one before it, which samples.
+    Runs one Spark job of two stages; with an order, a job before it takes a sample.
     """
     config, order = snapshot.config if options.into is None else options.into, options.order
     binned = _Binned(snapshot=snapshot, bins=bins, column=f"bin-{random_id()}")

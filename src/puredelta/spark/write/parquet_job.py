@@ -99,7 +99,7 @@ class ParquetJob:
     location: str
     reported_rows: int | None = None
     """How many rows the tasks say they have written; None: they are threads of the driver, or
-    nobody says."""
+    the number is unknown."""
     count: CountRows | None = field(default=None, repr=False)
     """Counts the rows of files, given by URI, whose footers only Spark reads: they are encrypted.
     Runs one Spark job."""

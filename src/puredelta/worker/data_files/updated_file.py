@@ -8,8 +8,8 @@ Traps this module knows:
 
 * Spark's own schema and Arrow's among the key-value pairs describe columns: they are left out where
   a column is added or its type changes.
-* Dates and timestamps of a file that is marked as of the hybrid calendar are converted by whoever
-  reads it: new values would be, too. Such a file is left to Spark.
+* Dates and timestamps of a file that is marked as of the hybrid calendar are converted by its
+  readers: new values would be, too. Such a file is left to Spark.
 * A NULL where the file says that there is none changes the schema of the column.
 """
 
