@@ -7,7 +7,6 @@ Spark writes it, Arrow does not unless it is asked to.
 
 from __future__ import annotations
 
-import contextlib
 import zlib
 from collections.abc import Sequence
 
@@ -33,6 +32,8 @@ _PLAIN = frozenset({0, 2})
 """Encodings of dictionaries, by their names of today and before."""
 _HEADER_BYTES = 1 << 20
 """More than a header has, with the bounds of its values."""
+_USUAL_BYTES = 256
+"""What nearly all headers fit into."""
 _UNSIGNED = 0xFFFFFFFF
 
 
@@ -85,11 +86,12 @@ class PageCheck:
     def _take_header(self, view: memoryview) -> int:
         """Read a header that begins here, or began before; return how many bytes it takes."""
         before = len(self._head)
-        content = self._head + bytes(view[: min(_HEADER_BYTES, self._chunk_bytes - before)])
-        header: Fields = {}
-        length = len(content) + 1
-        with contextlib.suppress(IndexError):  # it goes on in the next part
-            header, length = PAGE_HEADER.read(content, 0)
+        left = min(_HEADER_BYTES, self._chunk_bytes - before)
+        content = self._head + bytes(view[: min(left, _USUAL_BYTES)])
+        header, length = _header_at(content)
+        if length > len(content) < before + min(left, len(view)):
+            content = self._head + bytes(view[:left])
+            header, length = _header_at(content)
         if length > len(content):
             if len(content) >= min(_HEADER_BYTES, self._chunk_bytes):
                 raise UnsupportedLayoutError(f"a page of column {self._path} has no header")
@@ -135,3 +137,11 @@ class PageCheck:
     def _end_page(self) -> None:
         if self._checksum is not None and self._checksum & _UNSIGNED != self._found:
             raise OnlySparkError(f"a page of column {self._path} is not as its checksum says")
+
+
+def _header_at(content: bytes) -> tuple[Fields, int]:
+    """Read a header; its length is more than there is where it goes on in the next part."""
+    try:
+        return PAGE_HEADER.read(content, 0)
+    except IndexError:
+        return {}, len(content) + 1
