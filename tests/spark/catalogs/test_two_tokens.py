@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ from pyspark.sql import SparkSession
 import puredelta
 from puredelta.catalogs.failures import CatalogRequestError
 from puredelta.errors import DeltaError
+from puredelta.spark.session.catalogs import session_catalog
 from tests.servers.unity import RefusedError, UnityServer, unity_server
 
 PREFIX = "spark.sql.catalog.main"
@@ -60,7 +60,7 @@ def rows(frame: Any) -> list[tuple[Any, ...]]:
 def test_each_session_sees_its_own_tables(
     users: tuple[SparkSession, SparkSession], caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.DEBUG)
+    caplog.set_level(logging.DEBUG, "puredelta")
     ann, bob = users
     texts: list[str] = []
     ann.sql("CREATE TABLE main.sales.ann_t AS SELECT 1 AS id")
@@ -83,14 +83,8 @@ def test_each_session_sees_its_own_tables(
     frame = ann.sql("SELECT id + 1 AS more FROM ann_t")
     texts.append(frame._jdf.queryExecution().toString())
     texts += [one.getMessage() for one in caplog.records if one.name.startswith("puredelta")]
-    texts += [repr(one) for one in _values_of_this_library()]
+    texts += [repr(session_catalog(session, "main")) for session in users]
     assert not [text for text in texts for secret in SECRETS if secret in text]
-
-
-def _values_of_this_library() -> Iterator[object]:
-    for one in gc.get_objects():
-        if str(type(one).__module__).startswith("puredelta.catalogs"):
-            yield one
 
 
 def test_a_frame_keeps_the_token_of_its_session(users: tuple[SparkSession, SparkSession]) -> None:
