@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,24 @@ class Settings:
     @property
     def getAll(self) -> dict[str, str]:  # noqa: N802 - PySpark's name
         return dict(self._values)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a server says of settings."""
+
+    pairs: list[tuple[str, str | None]]
+
+
+class Client:
+    """``spark.client`` as far as commands ask it for defaults: there are none but `Settings`."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    def config(self, operation: Any) -> Answer:
+        assert operation.WhichOneof("op_type") == "get_option"
+        return Answer([(key, self._settings.get(key)) for key in operation.get_option.keys])
 
 
 class SameDisk:
@@ -58,6 +77,7 @@ class FakeSession:
         values.setdefault("spark.sql.caseSensitive", "false")
         values.setdefault("spark.hadoop.fs.defaultFS", "file:///")
         self.conf: Any = Settings(values)
+        self.client = Client(self.conf)
         self.read = SameDisk()
 
     def addTag(self, tag: str) -> None:  # noqa: N802 - PySpark's name
