@@ -213,10 +213,10 @@ def test_a_stream_writer_is_captured() -> None:
     )
     assert captured.options == {"a": "1", "path": "/x"}
     assert captured.partition_by == ("p",)
+    made._spark = SimpleNamespace(conf={})
     made.foreachBatch(print)
     assert CapturedOptions.of(made).has_own_sink
     assert not CapturedOptions.of(made).with_start("delta", None, None, None, {}).has_own_sink
-    made._spark = SimpleNamespace(conf={})
     made.start("/x", trace="on")
     assert made.calls[-1] == ("start", ("/x", None, None, None, None), {"trace": "on"})
     patches.undo()

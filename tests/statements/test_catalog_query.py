@@ -22,6 +22,7 @@ def sent(text: str, monkeypatch: pytest.MonkeyPatch, namespace: tuple[str, ...] 
         return self.known.setdefault(name, object() if known else None)
 
     monkeypatch.setattr(catalog_query._Names, "rows", rows)
+    monkeypatch.setattr(catalog_query, "known_relation", lambda *_: None)
     names = References()
     spark: Any = None
     parts = list(catalog_query._Names(spark, names, namespace).parts(text))
@@ -44,7 +45,7 @@ def sent(text: str, monkeypatch: pytest.MonkeyPatch, namespace: tuple[str, ...] 
         ("SELECT * FROM t WHERE x IN (SELECT t FROM t)",
          "SELECT * FROM R AS `t` WHERE x IN (SELECT t FROM R AS `t`)"),
         ("WITH t AS (SELECT * FROM t) SELECT * FROM t, db.t",
-         "WITH t AS (SELECT * FROM R AS `t`) SELECT * FROM t, R AS `t`"),
+         "WITH t AS (SELECT * FROM R AS `t`) SELECT * FROM t, R AS `db_t`"),
         ("TABLE t", "TABLE R"),
         ("FROM t |> WHERE id > 1", "FROM R AS `t` |> WHERE id > 1"),
         ("SELECT * FROM t(1)", "SELECT * FROM t(1)"),

@@ -137,6 +137,7 @@ _OF_ENTRIES = (
     "isCached",
     "refreshTable",
 )
+_OF_LISTS = ("getTable", "listTables")
 
 
 class Owner(Enum):
@@ -262,6 +263,17 @@ _CATALOG: Mapping[str, Make] = {
 }
 """Methods of ``spark.catalog`` that take or return names."""
 
+
+def _of_catalog(name: str) -> Callable[[Method], Method]:
+    """Return the replacement of a method: catalogs of this library first, then entries of Spark."""
+    own = _CATALOG[name]
+    if name in _OF_ENTRIES:
+        return lambda original: own(knowing_entries(original))
+    if name in _OF_LISTS:
+        return lambda original: own(listing_entries(knowing_entries(original)))
+    return own
+
+
 PATCHED_METHODS: tuple[PatchedMethod, ...] = (
     *_capturing(Owner.READER, _READER),
     PatchedMethod(Owner.READER, "load", delta_load),
@@ -300,12 +312,7 @@ PATCHED_METHODS: tuple[PatchedMethod, ...] = (
     PatchedMethod(Owner.STREAM_WRITER, "start", delta_start),
     PatchedMethod(Owner.STREAM_WRITER, "toTable", delta_to_table),
     PatchedMethod(Owner.CATALOG, "createTable", delta_create_table),
-    *(PatchedMethod(Owner.CATALOG, name, knowing_entries) for name in _OF_ENTRIES),
-    *(
-        PatchedMethod(Owner.CATALOG, name, lambda known: listing_entries(knowing_entries(known)))
-        for name in ("getTable", "listTables")
-    ),
-    *(PatchedMethod(Owner.CATALOG, name, make) for name, make in _CATALOG.items()),
+    *(PatchedMethod(Owner.CATALOG, name, _of_catalog(name)) for name in _CATALOG),
     PatchedMethod(Owner.SESSION, "table", delta_table(lambda session: session)),
     PatchedMethod(Owner.SESSION, "sql", delta_sql),
 )

@@ -174,7 +174,10 @@ class Recorder:
     def __init__(self, spark: SparkSession) -> None:
         self._jvm, self._jsparkSession = spark._jvm, spark._jsparkSession  # Spark's parser
         self.calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
-        self.catalog = SimpleNamespace(currentCatalog=lambda: "another")
+        self.catalog = SimpleNamespace(
+            currentCatalog=lambda: "another",
+            getTable=lambda _: SimpleNamespace(isTemporary=False, tableType="MANAGED"),
+        )
 
     def sql(self, *args: Any, **kwargs: Any) -> str:
         self.calls.append((args, kwargs))

@@ -24,6 +24,7 @@ from puredelta.spark.catalog.table_views import ViewOrigin, find_view_origin, pa
 from puredelta.spark.jvm.catalog import ViewEntry
 from puredelta.spark.jvm.frames import analyzed_plan
 from puredelta.spark.jvm.stored_text import define_view, view_query
+from puredelta.spark.scan.table_rows import scanned_table
 from puredelta.spark.session.catalogs import find_identifier
 from puredelta.spark.session.names import display_name, parse_name, quote_name
 from puredelta.spark.session.session import is_connect, no_rows
@@ -151,9 +152,10 @@ def find_view(spark: SparkSession, target: TableName) -> ViewOrigin | None:
 
 
 def require_no_view(spark: SparkSession, name: TableName, statement: RowStatement) -> None:
-    """Refuse a view as the target of a statement, unless another source can change its rows.
+    """Refuse a view as the target of a statement, unless Spark has an answer that is right.
 
-    Spark would call the table of the view unable to change, or raise INTERNAL_ERROR.
+    Of a view over a Delta table Spark would say that the table cannot be changed; DELETE of a view
+    over other rows is INTERNAL_ERROR there.
 
     Raises:
         InvalidRequestError: it is a view (DELTA_UNSUPPORTED_SOURCE).
@@ -161,8 +163,10 @@ def require_no_view(spark: SparkSession, name: TableName, statement: RowStatemen
     if not is_view(spark, name):
         return
     if not is_connect(spark):
-        rows = spark.table(quote_name(name.parts))
-        if any(leaf.kind == "DataSourceV2Relation" for leaf in analyzed_plan(rows).leaves):
+        plan = analyzed_plan(spark.table(quote_name(name.parts)))
+        if any(leaf.kind == "DataSourceV2Relation" for leaf in plan.leaves):
+            return  # another source, which may change its rows
+        if _operation(statement) != "DELETE" and not any(map(scanned_table, plan.leaves)):
             return
     raise InvalidRequestError(
         Message.UNSUPPORTED_SOURCE, operation=_operation(statement), view=str(name)
