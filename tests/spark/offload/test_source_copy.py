@@ -72,7 +72,7 @@ def test_all_rows_are_written(log: TableLog) -> None:
     assert isinstance(done, WriteResult)
     assert done.num_rows == 4
     assert sorted(files_of(log)) == sorted(
-        [done.directory, *(add.path.rpartition("/")[2] for add in done.adds)]
+        [*done.directories, *(add.path.rpartition("/")[2] for add in done.adds)]
     )
 
 

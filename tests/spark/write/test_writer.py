@@ -61,7 +61,8 @@ def stats(add) -> dict:
 
 def test_files_lie_in_a_visible_directory_of_their_job(spark, tmp_path):
     result, _ = written(spark.range(0, 10, 1, 2), tmp_path)
-    assert re.fullmatch(r"job-\d{8}-\d{6}-[0-9a-f]{12}", result.directory)
+    (directory,) = result.directories
+    assert re.fullmatch(r"job-\d{8}-\d{6}-[0-9a-f]{12}", directory)
     assert (result.num_rows, len(result.adds)) == (10, 2)
     assert result.size_bytes == sum(
         (tmp_path / decode_path(a.path)).stat().st_size for a in result.adds
@@ -73,7 +74,8 @@ def test_files_lie_in_a_visible_directory_of_their_job(spark, tmp_path):
 
 def test_x85_mapped_tables_have_a_random_prefix(spark, tmp_path):
     result, _ = written(spark.range(2), tmp_path, mapping="name")
-    assert re.match(r"[0-9A-Za-z]{2}-job-", result.directory)
+    (directory,) = result.directories
+    assert re.match(r"[0-9A-Za-z]{2}-job-", directory)
 
 
 PARTITIONS = """

@@ -59,7 +59,7 @@ from puredelta.spark.scan.scan import scan
 from puredelta.spark.session.data_access import DataIo, DataPaths, data_io
 from puredelta.spark.session.names import FILE_ORDINAL, MARK, ROW_INDEX
 from puredelta.spark.session.row_bitmap import RowBitmap, count_rows
-from puredelta.spark.session.session import NotApplicable
+from puredelta.spark.session.session import NotApplicable, is_connect
 from puredelta.spark.session.types import quoted
 from puredelta.spark.write.parquet_job import FileOptions, named_failures, server_encrypts
 from puredelta.spark.write.writer import JobOptions, write_rows
@@ -288,6 +288,8 @@ class ArrowRewriter:
     def _writer_refusal(self) -> str | None:
         if self.writer.only_spark is not None:
             return f"{self.writer.only_spark} is set"
+        if not is_connect(self.spark):
+            return None  # the settings of the writer are all there are
         is_sparks = data_io(self.spark, [self.store.root_uri]) is DataIo.SPARK
         if is_sparks and server_encrypts(self.spark, self.store):
             return "the server encrypts Parquet files"
