@@ -36,6 +36,7 @@ def test_local_times_are_those_of_the_session() -> None:
 
 
 NO_COMPARISON = {
+    "inspection/damage/history.py": "the names of columns",
     "log/replay/spooled_files.py": "the names of columns",
     "spark/scan/change_scan.py": "the names of columns",
     "spark/scan/native_scan.py": "the directories of equal texts are made once",
