@@ -10,6 +10,9 @@ from tests.connect_session import ask
 from tests.statements.connect_matrix import differences
 from tests.statements.matrix_rows import OTHERWISE, SAME
 
+pytestmark = pytest.mark.thorough
+"""Three hundred statements take minutes; `test_connect_names` has a sample of them."""
+
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
