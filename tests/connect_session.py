@@ -65,7 +65,8 @@ def answers_and_log_of(
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]),
         "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_SUBMIT_ARGS": "--driver-memory 1g --conf spark.ui.enabled=false pyspark-shell",
+        "PYSPARK_SUBMIT_ARGS": "--driver-memory 1g --conf spark.ui.enabled=false "
+        f"--conf spark.sql.warehouse.dir={directory}/spark-warehouse pyspark-shell",
         "SPARK_TESTING": "1",  # a free port instead of the fixed one
     }
     run = subprocess.run(

@@ -12,6 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import puredelta
+from puredelta.errors import DeltaError
 from puredelta.spark.catalog.connect_entries import run_command
 from tests.connect_session import Requests
 
@@ -83,7 +84,7 @@ def others(spark: SparkSession, _: Path) -> Any:
 def condition_of(spark: SparkSession, text: str) -> str:
     try:
         spark.sql(text)
-    except PySparkException as error:
+    except (PySparkException, DeltaError) as error:
         return (error.getCondition() or "").partition(".")[0]
     return "none"
 
@@ -114,6 +115,35 @@ def databases(spark: SparkSession, _: Path) -> Any:
     return [in_db, "found"]
 
 
+STATEMENTS = (
+    (
+        "CREATE TABLE made (id BIGINT NOT NULL, v INT DEFAULT 5, "
+        "w INT GENERATED ALWAYS AS (v * 2), p STRING) USING delta PARTITIONED BY (p) "
+        "TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')"
+    ),
+    "ALTER TABLE made ADD CONSTRAINT small CHECK (id < 100)",
+    "INSERT INTO made (id, p) VALUES (1, 'a'), (2, 'b')",
+    "INSERT INTO made (p, v, id) SELECT 'b', 7, 3",
+    "INSERT OVERWRITE made PARTITION (p = 'a') (id, v) VALUES (4, 1)",
+    "INSERT INTO made REPLACE WHERE p = 'b' SELECT 9L, 9, 18, 'b'",
+    "UPDATE made SET v = 2 WHERE id = 4",
+    "INSERT INTO made (id, p) VALUES (100, 'c')",
+    "CREATE TABLE copied USING delta AS SELECT id, w FROM made",
+    "DELETE FROM copied WHERE id = 9",
+    "DROP TABLE made",
+)
+
+
+def statements(spark: SparkSession, _: Path) -> Any:
+    """Tables that are defined, filled, changed and dropped as text."""
+    found: list[Any] = []
+    for text in STATEMENTS:
+        found.append(condition_of(spark, text))
+        if text.startswith(("INSERT", "UPDATE")):
+            found.append(sorted(list(row) for row in spark.table("made").collect()))
+    return [*found, [list(row) for row in spark.table("copied").collect()]]
+
+
 def requests(spark: SparkSession, _: Path) -> Any:
     """Of a known name the log tells whether it has changed: no request for the name."""
     spark.table("t")
@@ -135,6 +165,7 @@ CHECKS: tuple[Callable[[SparkSession, Path], Any], ...] = (
     others,
     made_again,
     databases,
+    statements,
     requests,
 )
 
