@@ -86,7 +86,6 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
             "cli/entry.py",
             "cli/log_commands.py",
             "cli/session.py",
-            "inspection/damage/deep.py",
             "inspection/catalogs.py",
             "inspection/migration.py",
         }

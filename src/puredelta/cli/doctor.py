@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 
 from puredelta.cli.log_commands import open_log
@@ -9,12 +10,14 @@ from puredelta.cli.output import ExitCode
 from puredelta.cli.parse import Context
 from puredelta.errors import InvalidRequestError, Message
 from puredelta.inspection.catalogs import catalog_findings
-from puredelta.inspection.damage.deep import deep_findings
 from puredelta.inspection.environment import environment_findings, location_findings
 from puredelta.inspection.findings import Finding, Severity, worst
 from puredelta.inspection.migration import script_findings
 from puredelta.inspection.table_checks import table_findings
 from puredelta.store.registry import NO_SESSION
+
+_DEEP = "puredelta.inspection.damage.deep"
+"""Imported for ``--deep`` alone: it needs what writes commits."""
 
 
 def doctor(
@@ -42,7 +45,9 @@ def doctor(
         if worst(reached) is not Severity.ERROR:
             found += table_findings(log, lists_files=switches["list_files"])
             if switches["deep"]:
-                found += deep_findings(log, progress=context.output.note)
+                found += importlib.import_module(_DEEP).deep_findings(
+                    log, progress=context.output.note
+                )
     elif switches["deep"]:
         raise InvalidRequestError(Message.INVALID_WRITE_OPTION_DEEP_WITHOUT_TABLE)
     if switches["environment"] or (table is None and migrate is None and catalog is None):
