@@ -16,7 +16,7 @@ from random import Random
 from puredelta.catalogs.catalog import (
     MANAGED_FEATURE,
     NO_UPDATE,
-    KeyUse,
+    KeylessCatalog,
     ListedTable,
     LoadedTable,
     RatifiedCommit,
@@ -25,7 +25,6 @@ from puredelta.catalogs.catalog import (
     TableIdentifier,
     TableKind,
     TableUpdate,
-    VendedKeys,
 )
 from puredelta.catalogs.failures import CatalogRequestError, Refusal
 
@@ -147,7 +146,7 @@ def refused(refusal: Refusal) -> CatalogRequestError:
     return CatalogRequestError(refusal.value, refusal=refusal)
 
 
-class WriterCatalog:
+class WriterCatalog(KeylessCatalog):
     """The catalog as one process reaches it; ``pause`` lets others run."""
 
     name = "main"
@@ -236,21 +235,6 @@ class WriterCatalog:
         """Refuse."""
         del name
         raise refused(Refusal.INVALID)
-
-    def keys(self, table: LoadedTable, use: KeyUse) -> Sequence[VendedKeys]:
-        """Return none: the disk is here."""
-        del table, use
-        return ()
-
-    def keys_of_stage(self, staged: StagedTable) -> Sequence[VendedKeys]:
-        """Return none."""
-        del staged
-        return ()
-
-    def keys_of_path(self, location: str) -> Sequence[VendedKeys]:
-        """Return none."""
-        del location
-        return ()
 
 
 def fault_counts(states: Mapping[CatalogFault, int]) -> str:

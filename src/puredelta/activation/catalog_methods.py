@@ -181,14 +181,18 @@ def own_list_tables(original: Method) -> Method:
 
 def _tables(spark: SparkSession, namespace: Namespace, pattern: str) -> Iterator[Table]:
     for row in list_tables(spark, namespace, pattern):
-        yield Table(
-            name=row.name.table,
-            catalog=namespace.catalog,
-            namespace=[namespace.schema],
-            description=None,
-            tableType=row.kind,
-            isTemporary=False,
-        )
+        yield _table(row.name, row.kind)
+
+
+def _table(name: TableIdentifier, kind: str, comment: str | None = None) -> Table:
+    return Table(
+        name=name.table,
+        catalog=name.catalog,
+        namespace=[name.schema],
+        description=comment,
+        tableType=kind,
+        isTemporary=False,
+    )
 
 
 def own_get_table(original: Method) -> Method:
@@ -199,14 +203,7 @@ def own_get_table(original: Method) -> Method:
         if identifier is None:
             return original(self, tableName)
         found = describe_table(session_behind(self), identifier)
-        return Table(
-            name=identifier.table,
-            catalog=identifier.catalog,
-            namespace=[identifier.schema],
-            description=found.comment or None,
-            tableType=found.kind,
-            isTemporary=False,
-        )
+        return _table(identifier, found.kind, found.comment or None)
 
     return call
 

@@ -299,6 +299,27 @@ class Catalog(Protocol):
         """Return storage keys for the location of a new external table."""
 
 
+class KeylessCatalog:
+    """The part of a catalog that vends no keys: files are reached with the keys of the session."""
+
+    __slots__ = ()
+
+    def keys(self, table: LoadedTable, operation: KeyUse) -> Sequence[VendedKeys]:
+        """Return none."""
+        del table, operation
+        return ()
+
+    def keys_of_stage(self, staged: StagedTable) -> Sequence[VendedKeys]:
+        """Return none."""
+        del staged
+        return ()
+
+    def keys_of_path(self, location: str) -> Sequence[VendedKeys]:
+        """Return none."""
+        del location
+        return ()
+
+
 class ListedCatalog(Catalog, Protocol):
     """A catalog with what statements need beyond the tables themselves."""
 

@@ -8,7 +8,7 @@ Glue hands out no storage keys and ratifies no commits.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 from urllib.parse import quote, unquote
@@ -18,7 +18,7 @@ from puredelta.catalogs.catalog import (
     NO_UPDATE,
     CatalogEntry,
     DescribedSchema,
-    KeyUse,
+    KeylessCatalog,
     ListedTable,
     LoadedTable,
     RatifiedCommit,
@@ -27,7 +27,6 @@ from puredelta.catalogs.catalog import (
     TableIdentifier,
     TableKind,
     TableUpdate,
-    VendedKeys,
 )
 from puredelta.catalogs.failures import CatalogRequestError, Refusal
 from puredelta.catalogs.glue_entries import (
@@ -83,7 +82,7 @@ def glue_client(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GlueCatalog:
+class GlueCatalog(KeylessCatalog):
     """The databases of a Glue Data Catalog.
 
     Examples:
@@ -256,21 +255,6 @@ class GlueCatalog:
         """Refuse: Glue ratifies no commits."""
         del version
         self._ratifies_nothing(table.name)
-
-    def keys(self, table: LoadedTable, operation: KeyUse) -> Sequence[VendedKeys]:
-        """Return none: files are reached with the keys of the session."""
-        del table, operation
-        return ()
-
-    def keys_of_stage(self, staged: StagedTable) -> Sequence[VendedKeys]:
-        """Return none."""
-        del staged
-        return ()
-
-    def keys_of_path(self, location: str) -> Sequence[VendedKeys]:
-        """Return none."""
-        del location
-        return ()
 
     def _ratifies_nothing(self, name: TableIdentifier) -> NoReturn:
         raise CatalogRequestError(

@@ -42,7 +42,7 @@ _CODEC: Final = "deflate"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """What changed in the files since the last export."""
+    """The changes in the files since the last export."""
 
     added: Iterable[DataFile]
     replaced: Collection[str] | None

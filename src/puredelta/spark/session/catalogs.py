@@ -6,8 +6,9 @@ the way of every location, and its log is opened through the catalog.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
@@ -35,6 +36,8 @@ from puredelta.spark.jvm.catalog import has_temporary_view
 from puredelta.spark.session.names import PREFIX
 from puredelta.spark.session.session import settings_of
 from puredelta.store.registry import Storage
+
+_Answer = TypeVar("_Answer")
 
 _PARTS = 3
 
@@ -155,8 +158,13 @@ def find_loaded(spark: SparkSession, name: TableIdentifier) -> LoadedTable | Non
     Raises:
         CatalogRequestError: the catalog does not answer, or the table is of another format.
     """
+    return _found(_configured(spark, name).catalog.load, name)
+
+
+def _found(ask: Callable[[TableIdentifier], _Answer], name: TableIdentifier) -> _Answer | None:
+    """Return the answer of a catalog about a table; None if there is no table of the name."""
     try:
-        return _configured(spark, name).catalog.load(name)
+        return ask(name)
     except CatalogRequestError as failure:
         if failure.refusal is Refusal.NOT_FOUND:
             return None
@@ -183,12 +191,7 @@ def _missing(name: TableIdentifier) -> TableNotFoundError:
 
 def find_described(spark: SparkSession, name: TableIdentifier) -> CatalogEntry | None:
     """Return what the catalog says of a table of any format; None if there is none."""
-    try:
-        return _configured(spark, name).catalog.describe(name)
-    except CatalogRequestError as failure:
-        if failure.refusal is Refusal.NOT_FOUND:
-            return None
-        raise
+    return _found(_configured(spark, name).catalog.describe, name)
 
 
 def describe_table(spark: SparkSession, name: TableIdentifier) -> CatalogEntry:
