@@ -38,6 +38,7 @@ from puredelta.worker.footers.thrift_compact import (
 _VARINT = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
 _SHAPES_MAX = 16
 _DOUBLE_BYTES = 8
+_KEPT_BYTES = 2
 
 _NULLS, _HIGH, _LOW = (3, 12, 3), (3, 12, 5), (3, 12, 6)
 """``ColumnChunk.meta_data.statistics``: ``null_count``, ``max_value``, ``min_value``."""
@@ -347,20 +348,37 @@ def _read_two_texts(steps: list[tuple[bytes, Path | None]]) -> ReadShape:
     return read
 
 
+class _Doubles(dict[bytes, int]):
+    """Twice the number that bytes encode which a pattern has found, where it is not negative.
+
+    Those of one or two bytes are kept: nearly all numbers of small files are.
+    """
+
+    def __missing__(self, encoded: bytes) -> int:
+        number, _ = varint(encoded, 0)
+        if len(encoded) <= _KEPT_BYTES:
+            self[encoded] = number
+        return number
+
+
+_DOUBLES = _Doubles()
+
+
 def _within(pattern: bytes) -> EndsWithin:
     match = re.compile(pattern, re.DOTALL).match
+    doubles = _DOUBLES
 
     def ends_within(content: bytes, position: int, data_end: int) -> bool:
         found = match(content, position)
         if found is None:
             return False
-        values, plain, *places = found.groups()
-        if values[0] & 1 or plain[0] & 1:  # negative
+        values, plain, stored, begin, *dictionary = found.groups()
+        if (values[0] | plain[0] | stored[0] | begin[0]) & 1:  # negative
             return False
-        stored, begin, *dictionary = map(number_in, places)
-        if dictionary and 0 < dictionary[0] < begin:
-            begin = dictionary[0]
-        return stored >= 0 <= begin and begin + stored <= data_end
+        first = doubles[begin]
+        if dictionary and not dictionary[0][0] & 1:
+            first = min(first, doubles[dictionary[0]] or first)
+        return first + doubles[stored] <= data_end << 1
 
     return ends_within
 
