@@ -360,6 +360,10 @@ class _Doubles(dict[bytes, int]):
             self[encoded] = number
         return number
 
+    def __reduce__(self) -> tuple[type[_Doubles], tuple[()]]:
+        """Send none to workers: their code has to be small."""
+        return _Doubles, ()
+
 
 _DOUBLES = _Doubles()
 
