@@ -15,11 +15,14 @@ EXAMPLES ?= 20000
 FILES ?= 100000
 STATEMENTS ?= 500
 SPLICED ?= 500
+# Tests start hundreds of Python processes, and none of them compiles all modules again.
+unexport PYTHONDONTWRITEBYTECODE
 # Of make storage: where servers are, and are put.
 SERVERS ?= .servers
 SEED ?= 0
+# Files are tests' order, not the most tests first: the longest tests are few (tests/conftest.py).
 # Directories of tests that passed are not kept: they may lie in memory (tests/conftest.py).
-PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadfile \
+PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder \
 	-o tmp_path_retention_count=1 -o tmp_path_retention_policy=failed
 
 BENCHES := bench-growth bench-trickle bench-writers bench-store bench-log bench-profile
@@ -38,8 +41,10 @@ test: test-oldest test-newest ## Run all tests on the newest PySpark and the smo
 test-newest: dev-env
 	@$(JAVA) $(DEV)/bin/python $(PYTEST) -m "not reference and not browser and not faults and not storage and not cluster and not upserts and not trials and not clients and not thorough"
 
+# Only the files that have such tests are imported.
 test-oldest: oldest-env
-	@$(JAVA) $(OLDEST)/bin/python $(PYTEST) -q -m smoke
+	@$(JAVA) $(OLDEST)/bin/python $(PYTEST) -q -m smoke \
+		$$(grep -rl --include='*.py' 'pytest\.mark\.smoke' tests)
 
 check: dev-env ## Lint, formatting, types, layers
 	@$(DEV)/bin/ruff check .

@@ -13,7 +13,8 @@ from puredelta.worker.read_rows import OpenFile
 from puredelta.worker.wire import LIMITS
 
 LONG = pa.array([str(n) * 20_000 for n in range(10)])
-SHORT = pa.array([random.Random(1).randbytes(8).hex() + str(n) for n in range(400_000)])
+PREFIX = random.Random(1).randbytes(8).hex()
+SHORT = pa.array([PREFIX + str(n) for n in range(400_000)])
 ROWS = 40_000
 
 
