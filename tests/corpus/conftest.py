@@ -37,7 +37,7 @@ def quick_session(spark: SparkSession) -> AbstractContextManager[None]:
 def engine(spark: SparkSession) -> Engine:
     """Return puredelta."""
     return Engine(
-        table_type=DeltaTable,
+        open=lambda path: DeltaTable.forPath(spark, path),
         run_sql=lambda text: puredelta.sql(spark, text),
         read=lambda path: puredelta.read(spark, path),
         append=lambda rows, path: puredelta.write(rows, path, mode="append"),

@@ -38,23 +38,29 @@ METRICS = {
 class Engine:
     """An implementation of Delta: delta-spark where cases are recorded, puredelta elsewhere."""
 
-    table_type: Any
-    """Its ``DeltaTable``."""
+    open: Callable[[str], Any]
+    """The ``DeltaTable`` at a location."""
     run_sql: Callable[[str], DataFrame]
     read: Callable[[str], DataFrame]
-    """The table at a path."""
+    """The table at a location."""
     append: Callable[[DataFrame, str], object]
     changes: Callable[[str, int], DataFrame]
-    """The change data feed of the table at a path from a version on."""
+    """The change data feed of the table at a location from a version on."""
     explain: Callable[[Exception], dict[str, Any]]
     """Error class and SQLSTATE of what a statement raised."""
 
 
 class Place(Protocol):
-    """Where the tables of cases are, each a copy of one that was made in a local directory."""
+    """Where the tables of cases are, each a copy of a base that was made for several cases."""
 
-    def copy(self, base: Path, name: str) -> str:
-        """Return the location of the copy."""
+    def new(self, directory: Path) -> str:
+        """Return the location of a base that is to be made."""
+
+    def named(self, text: str, location: str) -> str:
+        """Return a statement with the name of the table at a location in the place of {table}."""
+
+    def copy(self, base: str, name: str) -> str:
+        """Return the location of a copy of a base."""
 
     def last_commit(self, location: str) -> tuple[int, str]:
         """Return the newest version and the content of its commit file."""
@@ -63,13 +69,26 @@ class Place(Protocol):
         """Remove a copy."""
 
 
+class LocalBases:
+    """The part of a place whose bases are made in a local directory, and named by their path."""
+
+    def new(self, directory: Path) -> str:
+        """Return the location of a base that is to be made."""
+        directory.mkdir(exist_ok=True)
+        return tempfile.mkdtemp(prefix="base-", dir=directory) + "/table"
+
+    def named(self, text: str, location: str) -> str:
+        """Return a statement with the path of a table in the place of {table}."""
+        return text.replace("{table}", f"delta.`{location}`")
+
+
 @dataclass(frozen=True, slots=True)
-class LocalPlace:
+class LocalPlace(LocalBases):
     """Tables below a local directory."""
 
     directory: Path
 
-    def copy(self, base: Path, name: str) -> str:
+    def copy(self, base: str, name: str) -> str:
         """Return the location of the copy."""
         shutil.copytree(base, self.directory / name)
         return str(self.directory / name)
@@ -92,7 +111,7 @@ class Run:
     directory: Path
     engine: Engine
     place: Place
-    _bases: dict[str, Path] = field(default_factory=dict)
+    _bases: dict[str, str] = field(default_factory=dict)
     _unchanged: dict[str, dict[str, Json]] = field(default_factory=dict)
 
     def outcome(self, case: Case) -> dict[str, Any]:
@@ -100,7 +119,7 @@ class Run:
         path = self.place.copy(self._base(case.setup), f"table-{case.id}")
         try:
             for text in case.prepare:
-                self.engine.run_sql(_with_table(text, path)).collect()
+                self.engine.run_sql(self.place.named(text, path)).collect()
             return self._outcome_at(case, path)
         finally:
             self.place.remove(path)
@@ -144,21 +163,20 @@ class Run:
         if query is None:
             rows = self.engine.read(path)
         else:
-            rows = self.engine.run_sql(_with_table(query, path))
+            rows = self.engine.run_sql(self.place.named(query, path))
         return {"schema": schema_text(rows.schema), "rows": encode_rows(rows)}
 
-    def _base(self, setup: list[Any]) -> Path:
+    def _base(self, setup: list[Any]) -> str:
         key = json.dumps(setup)
         if key not in self._bases:
-            self.directory.mkdir(exist_ok=True)
-            base = Path(tempfile.mkdtemp(prefix="base-", dir=self.directory)) / "table"
+            base = self.place.new(self.directory)
             for step in setup:
                 if isinstance(step, str):
-                    self.engine.run_sql(_with_table(step, base)).collect()
+                    self.engine.run_sql(self.place.named(step, base)).collect()
                 else:
-                    schema = self.engine.read(str(base)).schema
+                    schema = self.engine.read(base).schema
                     rows = self.spark.createDataFrame(decode_rows(step, schema), schema)
-                    self.engine.append(rows.coalesce(1), str(base))
+                    self.engine.append(rows.coalesce(1), base)
             self._bases[key] = base
         return self._bases[key]
 
@@ -166,7 +184,7 @@ class Run:
         if case.source is None:
             return None
         if isinstance(case.source, str):
-            source = self.engine.run_sql(_with_table(case.source, path))
+            source = self.engine.run_sql(self.place.named(case.source, path))
         else:
             schema = self.spark.createDataFrame([], case.source["columns"]).schema
             rows = decode_rows(case.source["rows"], schema)
@@ -176,12 +194,12 @@ class Run:
 
     def _execute(self, case: Case, path: str, source: DataFrame | None) -> DataFrame | None:
         if case.statement is not None:
-            return self.engine.run_sql(_with_table(case.statement, path))
+            return self.engine.run_sql(self.place.named(case.statement, path))
         assert case.calls is not None, "a case has a statement or calls"
-        at: Any = self.engine.table_type.forPath(self.spark, path)
+        at: Any = self.engine.open(path)
         for name, *arguments in case.calls:
             if name == "sql":
-                self.engine.run_sql(_with_table(arguments[0], path)).collect()
+                self.engine.run_sql(self.place.named(arguments[0], path)).collect()
             elif name == "merge":
                 assert source is not None, "the source of a merge by calls"
                 at = at.merge(source.alias(arguments[0]), arguments[1])
@@ -198,10 +216,6 @@ def _named(arguments: list[Any]) -> dict[str, Any]:
     return next((argument for argument in arguments if isinstance(argument, dict)), {})
 
 
-def _with_table(text: str, path: object) -> str:
-    return text.replace("{table}", f"delta.`{path}`")
-
-
 def _history(commit: str) -> dict[str, Json]:
     lines = map(json.loads, commit.splitlines())
     entry = next(line["commitInfo"] for line in lines if "commitInfo" in line)
@@ -213,4 +227,4 @@ def _history(commit: str) -> dict[str, Json]:
     }
 
 
-__all__ = ["METRICS", "Engine", "LocalPlace", "Place", "Run", "ordered"]
+__all__ = ["METRICS", "Engine", "LocalBases", "LocalPlace", "Place", "Run", "ordered"]

@@ -15,6 +15,7 @@ from tests.corpus.case import Case, all_cases
 from tests.corpus.run import Run
 from tests.corpus.trial import PREVIEW_MAX, Tried, require_same, require_same_of
 from tests.merge_cases.recorded import RecordedCase, graded_cases
+from tests.merge_cases.target import PathTarget
 from tests.reference.random_cases import random_case
 
 SAMPLE = 4
@@ -76,11 +77,12 @@ def test_every_recorded_merge_is_tried(
     case: RecordedCase, spark: SparkSession, tmp_path: Path
 ) -> None:
     path = str(tmp_path / "target")
-    case.create(spark, path)
+    target = PathTarget(spark, path)
+    case.create(target)
     tried = Tried(
-        dry_run=lambda: case.builder(spark, path).dry_run(),
-        preview=lambda: case.builder(spark, path).preview(PREVIEW_MAX),
-        execute=lambda: case.builder(spark, path).execute(),
+        dry_run=lambda: case.builder(target).dry_run(),
+        preview=lambda: case.builder(target).preview(PREVIEW_MAX),
+        execute=lambda: case.builder(target).execute(),
         has_feed="cdc_rows" in case.expected,
     )
     require_same_of(spark, path, tried)

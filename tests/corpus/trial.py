@@ -19,7 +19,7 @@ from puredelta.spark.session.types import quoted
 from puredelta.spark.write.parquet_job import temporary_settings
 from tests.corpus.case import Case
 from tests.corpus.conftest import explain
-from tests.corpus.run import Run, _named, _positional, _with_table
+from tests.corpus.run import Run, _named, _positional
 from tests.corpus.values import encode_rows
 
 PREVIEW_MAX = 10_000
@@ -45,7 +45,7 @@ def require_same(run: Run, case: Case) -> str:
     path = run.place.copy(run._base(case.setup), f"tried-{case.id}")
     try:
         for text in case.prepare:
-            run.engine.run_sql(_with_table(text, path)).collect()
+            run.engine.run_sql(run.place.named(text, path)).collect()
         source = run._source(case, path)
         with temporary_settings(run.spark, case.settings):
             return _compared(run, case, path, source)
@@ -54,7 +54,7 @@ def require_same(run: Run, case: Case) -> str:
 
 
 def _compared(run: Run, case: Case, path: str, source: DataFrame | None) -> str:
-    tried = tried_of(run.spark, case, path, source)
+    tried = tried_of(run, case, path, source)
     if tried is None:
         return "no statement that is tried"
     tried = replace(
@@ -107,10 +107,10 @@ def require_alike(tried: Report, done: Report) -> None:
     assert set(tried.decisions) == set(done.decisions)
 
 
-def tried_of(spark: SparkSession, case: Case, path: str, source: DataFrame | None) -> Tried | None:
+def tried_of(run: Run, case: Case, path: str, source: DataFrame | None) -> Tried | None:
     """Return the statement of a case as what can be tried; None if it is another one."""
     if case.statement is not None:
-        text = _with_table(case.statement, path)
+        spark, text = run.spark, run.place.named(case.statement, path)
         words = text.split()[0].upper()
         if words not in ("MERGE", "UPDATE", "DELETE", "WITH"):
             return None
@@ -125,7 +125,7 @@ def tried_of(spark: SparkSession, case: Case, path: str, source: DataFrame | Non
         return None
 
     def request() -> Any:
-        at: Any = DeltaTable.forPath(spark, path)
+        at: Any = DeltaTable.forPath(run.spark, path)
         for name, *arguments in case.calls or ():
             if name == "merge":
                 assert source is not None

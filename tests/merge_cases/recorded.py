@@ -14,10 +14,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import puredelta
-from puredelta.log.replay.table_log import TableLog
-from puredelta.tables import DeltaMergeBuilder, DeltaTable
+from puredelta.tables import DeltaMergeBuilder
 from tests.data_dir import find_data
-from tests.merge_cases.target import create_target
+from tests.merge_cases.target import Target
 from tests.statements.statements import merge_text
 
 CASES = find_data("merge-cases", "visible.jsonl")
@@ -62,14 +61,12 @@ class RecordedCase:
     def expected(self) -> dict[str, Any]:
         return self.record["expect"]
 
-    def create(self, spark: SparkSession, path: str) -> None:
+    def create(self, place: Target) -> None:
         """Lay the target: one file per list of rows where the record says so."""
         target = decoder().target_table(self.record)
         files = self.record.get("target_files")
         groups = [[target.rows[n] for n in file] for file in files] if files else [target.rows]
-        create_target(
-            spark,
-            TableLog.open(path),
+        place.create(
             target.schema,
             groups,
             partition_by=self.record["partition_by"] or (),
@@ -82,24 +79,24 @@ class RecordedCase:
         alias = self.record["source_alias"]
         return rows if alias is None else rows.alias(alias)
 
-    def execute(self, spark: SparkSession, path: str) -> DataFrame:
+    def execute(self, target: Target) -> DataFrame:
         """Run the statement: a temporary view can be a target in SQL text only."""
-        builder = self.builder(spark, path)
+        builder = self.builder(target)
         if not self.record.get("target_via_temp_view"):
             return builder.execute()
         view = self.record["target_alias"]
-        puredelta.read(spark, path).createOrReplaceTempView(view)
+        target.table().toDF().createOrReplaceTempView(view)
         return puredelta.sql(
-            spark,
+            target.spark,
             merge_text(
                 builder._spec, target=view, source="{source} AS " + self.record["source_alias"]
             ),
-            source=self.source(spark),
+            source=self.source(target.spark),
         )
 
-    def builder(self, spark: SparkSession, path: str) -> DeltaMergeBuilder:
-        source = self.source(spark)
-        table = DeltaTable.forPath(spark, path)
+    def builder(self, target: Target) -> DeltaMergeBuilder:
+        source = self.source(target.spark)
+        table = target.table()
         if self.record["target_alias"] is not None:
             table = table.alias(self.record["target_alias"])
         builder = table.merge(source, self.record["condition"])

@@ -114,7 +114,7 @@ def delta_spark(spark: SparkSession) -> Engine:
     reader = spark.read.format("delta")
     feed = spark.read.format("delta").option("readChangeFeed", "true")
     return Engine(
-        table_type=delta.tables.DeltaTable,
+        open=lambda path: delta.tables.DeltaTable.forPath(spark, path),
         run_sql=spark.sql,
         read=reader.load,
         append=lambda rows, path: rows.write.format("delta").mode("append").save(path),

@@ -12,22 +12,22 @@ from pyspark.sql import SparkSession
 from puredelta.spark.session.storage import open_log
 from tests.corpus.case import Case, all_cases
 from tests.corpus.conftest import engine, quick_session
-from tests.corpus.run import Run
+from tests.corpus.run import LocalBases, Run
 from tests.storage.conftest import Place
 
 CASES = [case for case in all_cases() if "MERGE" in (case.statement or "MERGE").upper()]
 
 
 @dataclass(frozen=True, slots=True)
-class StoredPlace:
+class StoredPlace(LocalBases):
     """Tables in the storage of a place."""
 
     place: Place
 
-    def copy(self, base: Path, name: str) -> str:
+    def copy(self, base: str, name: str) -> str:
         location = self.place.new(name)
         store = open_log(self.place.spark, location).store
-        for file in base.rglob("*"):
+        for file in Path(base).rglob("*"):
             if file.is_file() and not file.name.endswith(".crc"):
                 store.put(file.relative_to(base).as_posix(), file.read_bytes())
         return location
@@ -44,7 +44,7 @@ class StoredPlace:
 
 @pytest.fixture
 def run(
-    spark: SparkSession, place: Place, corpus_directory: Path, bases: dict[str, Path]
+    spark: SparkSession, place: Place, corpus_directory: Path, bases: dict[str, str]
 ) -> Iterator[Run]:
     with quick_session(spark):
         yield Run(
@@ -57,7 +57,7 @@ def run(
 
 
 @pytest.fixture(scope="module")
-def bases() -> dict[str, Path]:
+def bases() -> dict[str, str]:
     """The tables that cases begin with, made once for all places."""
     return {}
 
