@@ -283,6 +283,24 @@ def test_a_token_of_the_environment(server: UnityServer, monkeypatch: pytest.Mon
     assert found.catalog.load(ORDERS)
 
 
+def test_a_token_of_the_process_is_for_catalogs_without_a_setting(
+    server: UnityServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    external(server)
+    server.tokens = {SECRET}
+    settings = {"spark.puredelta.catalog.main.uri": server.url}
+    found = find_catalog(settings, "main")
+    assert found is not None
+    with pytest.raises(CatalogRequestError, match="PUREDELTA_CATALOG_NAME_TOKEN"):
+        found.catalog.load(ORDERS)
+    monkeypatch.setenv("PUREDELTA_CATALOG_MAIN_TOKEN", SECRET)
+    assert found.catalog.load(ORDERS)
+    stated = find_catalog({**settings, "spark.sql.catalog.main.token": "another"}, "main")
+    assert stated is not None
+    with pytest.raises(CatalogRequestError):
+        stated.catalog.load(ORDERS)
+
+
 def test_client_credentials_are_renewed(server: UnityServer) -> None:
     external(server)
     server.clients, server.tokens = {"me": SECRET}, {"nobody has this"}

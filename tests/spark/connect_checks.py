@@ -39,6 +39,7 @@ from puredelta.spark.write.parquet_job import temporary_settings
 from puredelta.tables import DeltaTable
 from tests.activation.connect_check import activated, activated_sql
 from tests.commands import test_reader_settings as reader
+from tests.spark.catalogs.connect_names import catalog_names
 from tests.spark.connect_maintenance import maintenance, progress
 from tests.spark.files import write_file
 from tests.spark.scan.connect_own_reads import own_reads
@@ -258,6 +259,7 @@ CHECKS: tuple[Callable[[SparkSession, Path], Any], ...] = (
     activated,
     activated_sql,
     statements,
+    catalog_names,
     query_columns,
     maintenance,
     progress,

@@ -19,6 +19,7 @@ from puredelta.catalogs.tokens import (
     fixed_token,
     token_from_environment,
     token_from_file,
+    token_of_process,
 )
 from puredelta.catalogs.transport import (
     TIMEOUT_S,
@@ -153,7 +154,8 @@ def _tokens(
     auth = {k.removeprefix("auth.").lower(): v for k, v in theirs.items() if k.startswith("auth.")}
     kind = auth.get("type", "static").strip().lower()
     if "token" in theirs or kind == "static":
-        return fixed_token(theirs.get("token") or auth.get("token"))
+        known = theirs.get("token") or auth.get("token")
+        return token_of_process(name) if known is None else fixed_token(known)
     if kind != "oauth":
         raise _wrong(
             f"{SPARK_PREFIX}{name}.auth.type",

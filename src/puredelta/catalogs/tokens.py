@@ -76,6 +76,22 @@ def token_from_file(path: str) -> TokenFunction:
     return TokenFunction(read)
 
 
+def variable_of(catalog: str) -> str:
+    """Return the environment variable with the token of a catalog that no setting names.
+
+    >>> variable_of("main-2")
+    'PUREDELTA_CATALOG_MAIN_2_TOKEN'
+    """
+    name = "".join(c if c.isascii() and c.isalnum() else "_" for c in catalog)
+    return f"PUREDELTA_CATALOG_{name.upper()}_TOKEN"
+
+
+def token_of_process(catalog: str) -> TokenFunction:
+    """Return the source of a token for a catalog without a setting for it; there may be none."""
+    variable = variable_of(catalog)
+    return TokenFunction(lambda: os.environ.get(variable))
+
+
 def token_from_environment(variable: str) -> TokenFunction:
     """Return the source of a token in an environment variable, which is read at each request."""
 

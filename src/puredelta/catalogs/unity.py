@@ -298,8 +298,8 @@ class UnityCatalog:
 
 
 _HINTS = {
-    Refusal.NOT_ALLOWED: " Check the token of the catalog (spark.sql.catalog.NAME.token) and the "
-    "grants of its user.",
+    Refusal.NOT_ALLOWED: " Check the token of the catalog (spark.sql.catalog.NAME.token; over "
+    "Spark Connect the variable PUREDELTA_CATALOG_NAME_TOKEN) and the grants of its user.",
     Refusal.NOT_FOUND: " Verify the spelling of catalog, schema and table: the server compares "
     "letters exactly.",
     Refusal.OTHER_FORMAT: " Only Delta tables of this catalog can be used.",
