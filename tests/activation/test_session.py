@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.clientserver import JavaClient
 from pyspark.sql import SparkSession
 
 import puredelta
@@ -79,6 +81,35 @@ def test_other_formats_and_statements_are_untouched(active: SparkSession, path: 
         spark.table("no.such_table")
     spark.sql(f"CONVERT TO DELTA parquet.`{path}`")
     assert spark.read.format("delta").load(path).count() == 3
+
+
+def test_names_of_other_tables_cost_few_calls_into_the_jvm(
+    active: SparkSession, monkeypatch: Any
+) -> None:
+    active.range(3).write.mode("overwrite").format("parquet").saveAsTable("rows_elsewhere")
+    active.range(3).createOrReplaceTempView("rows_shown")
+    calls: list[str] = []
+    send = JavaClient.send_command
+
+    def counted_call(self: Any, command: str, *args: Any, **how: Any) -> Any:
+        if not command.startswith("m\n"):  # garbage collection of Python
+            calls.append(command)
+        return send(self, command, *args, **how)
+
+    looks: tuple[tuple[Callable[[], object], int], ...] = (
+        (lambda: active.table("rows_elsewhere"), 12),
+        (lambda: active.sql("SELECT 1"), 5),
+        (lambda: active.sql("SELECT * FROM rows_shown"), 26),
+    )
+    for look, _ in looks:
+        look()  # objects of the session are fetched once
+    monkeypatch.setattr(JavaClient, "send_command", counted_call)
+    for look, most in looks:
+        calls.clear()
+        look()
+        assert 0 < len(calls) <= most, calls
+    monkeypatch.undo()
+    active.sql("DROP TABLE rows_elsewhere")
 
 
 def test_the_default_format_may_be_delta(active: SparkSession, path: str) -> None:

@@ -30,6 +30,8 @@ from tests.fuzz.parquet_mutations import changed_file, mutated_file
 from tests.fuzz.parquet_outcome import USES, outcome_of_checkpoint, outcomes_of_file
 
 SECONDS_MAX = 20
+"""Of processor time: a busy machine is no hang."""
+WAIT_SECONDS_MAX = 600
 _MIB = 1 << 20
 _BATCH = 250
 _REPORTED = 10_000
@@ -122,11 +124,13 @@ def _run(first: int, last: int, scratch: Path, shared: mmap.mmap, writer: int) -
     """Use files in a child, which ends here."""
     resource.setrlimit(resource.RLIMIT_AS, (_ADDRESSES_MAX, _ADDRESSES_MAX))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    for name in (signal.SIGALRM, signal.SIGPROF):
+        signal.signal(name, signal.SIG_DFL)
     with os.fdopen(writer, "w") as answers:
         for seed in range(first, last):
             shared[:] = _SHARED.pack(seed)
-            signal.alarm(SECONDS_MAX)
+            signal.setitimer(signal.ITIMER_PROF, SECONDS_MAX)
+            signal.alarm(WAIT_SECONDS_MAX)
             try:
                 for result in _outcomes(seed, scratch):
                     print(result, file=answers)

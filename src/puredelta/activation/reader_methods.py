@@ -24,7 +24,6 @@ from puredelta.spark.catalog.relation_cache import (
     find_relations,
     named_relations,
     pinned_tables,
-    rows_of_name,
 )
 from puredelta.spark.resolve.sql_text import asks_parser
 from puredelta.spark.resolve.table_attributes import qualified
@@ -42,7 +41,7 @@ from puredelta.statements.names.catalog_query import (
 )
 from puredelta.statements.names.names import find_location, rows_in_catalog
 from puredelta.statements.names.parameters import with_computed_names
-from puredelta.statements.names.stored_views import find_stored_view_rows, need_names
+from puredelta.statements.names.stored_views import need_names, rows_of_name
 from puredelta.store.registry import has_scheme
 
 _MAY_NAME_TABLES = re.compile(r"\b(?:from|join|table)\b", re.IGNORECASE)
@@ -90,9 +89,6 @@ def delta_table(session: Callable[[Any], SparkSession]) -> Make:
             if is_connect(spark):
                 named = catalog_rows(spark, name.parts)
                 return original(self, tableName) if named is None else named
-            rows = find_stored_view_rows(spark, name.parts)
-            if rows is not None:
-                return rows
             return rows_of_name(spark, name.parts, lambda: original(self, tableName))
 
         return call

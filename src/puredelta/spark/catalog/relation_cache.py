@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
@@ -27,7 +27,7 @@ from pyspark.sql import DataFrame, SparkSession
 from puredelta.errors import DeltaError
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.catalog.catalog_entries import find_relation, find_table
+from puredelta.spark.catalog.catalog_entries import find_relation
 from puredelta.spark.catalog.table_views import refresh_path_view
 from puredelta.spark.jvm.cache import CacheEntry, FrameCache
 from puredelta.spark.jvm.catalog import (
@@ -62,6 +62,7 @@ class NamedRelations:
     """All views of SQL text, of which some may name what only this library knows."""
 
 
+NOTHING_KNOWN: Mapping[RelationName, CatalogTable | ViewEntry | None] = {}
 _lock = threading.Lock()
 _cached: dict[tuple[str, str, str], _CachedRelation] = {}
 """By session, database and table."""
@@ -105,17 +106,13 @@ def pinned_tables(spark: SparkSession, tables: Iterable[CatalogTable]) -> Iterat
         yield
 
 
-def rows_of_name(
-    spark: SparkSession, name: RelationName, by_spark: Callable[[], DataFrame]
+def rows_of_table(
+    spark: SparkSession, table: CatalogTable, by_spark: Callable[[], DataFrame]
 ) -> DataFrame:
-    """Return the rows of a table or view of the catalog, which ``by_spark`` asks Spark for.
+    """Return the rows of a Delta table of the catalog, which ``by_spark`` asks Spark for.
 
-    A Delta table that tracks its rows has ids of rows in ``_metadata``. The log is read once.
+    A table that tracks its rows has ids of rows in ``_metadata``. The log is read once.
     """
-    table = find_table(spark, name)
-    if table is None:
-        with cached_relations(spark, [name]):
-            return by_spark()
     snapshot = open_log(spark, table.location).snapshot()
     qualified = (SESSION_CATALOG, table.database, table.name)
     rows = rows_with_row_ids(spark, snapshot, time_travel=False, name=qualified)
@@ -125,8 +122,16 @@ def rows_of_name(
         return by_spark()
 
 
-def find_relations(spark: SparkSession, names: Iterable[RelationName]) -> NamedRelations:
-    """Return the Delta tables and the views among the names, and below the views."""
+def find_relations(
+    spark: SparkSession,
+    names: Iterable[RelationName],
+    *,
+    known: Mapping[RelationName, CatalogTable | ViewEntry | None] = NOTHING_KNOWN,
+) -> NamedRelations:
+    """Return the Delta tables and the views among the names, and below the views.
+
+    The catalog is not asked for a name whose entry is ``known``.
+    """
     found: dict[tuple[str, str], CatalogTable] = {}
     views: list[ViewEntry] = []
     pending, seen = list(names), set[RelationName]()
@@ -135,7 +140,7 @@ def find_relations(spark: SparkSession, names: Iterable[RelationName]) -> NamedR
         if name in seen:
             continue
         seen.add(name)
-        match find_relation(spark, name):
+        match known[name] if name in known else find_relation(spark, name):
             case CatalogTable() as table:
                 found[table.database, table.name] = table
             case ViewEntry() as view:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
@@ -19,6 +18,7 @@ from puredelta.spark.jvm.gateway import (
     java_map,
     java_type,
     jvm_of,
+    once_per_session,
     scala_map,
     seq_items,
     session_of,
@@ -38,14 +38,9 @@ _FOLDING = (
 )
 
 
-_ANALYZERS: WeakKeyDictionary[SparkSession, Any] = WeakKeyDictionary()
-
-
+@once_per_session
 def _analyzer(spark: SparkSession) -> Any:
-    """Return the analyzer of a session, which is the same all its life."""
-    if spark not in _ANALYZERS:
-        _ANALYZERS[spark] = session_of(spark).sessionState().analyzer()
-    return _ANALYZERS[spark]
+    return session_of(spark).sessionState().analyzer()
 
 
 def resolved(spark: SparkSession, expressions: Sequence[Expression], plan: Plan) -> Plan:

@@ -20,6 +20,7 @@ from puredelta.spark.jvm.gateway import (
     java_class,
     java_type,
     jvm_of,
+    once_per_session,
     scala_map,
     scala_none,
     scala_object,
@@ -66,8 +67,16 @@ class ViewEntry:
 
 def current_namespace(spark: SparkSession) -> tuple[str, str]:
     """Return Spark's own current catalog and database, whatever `activate` has replaced."""
-    catalog = session_of(spark).catalog()
-    return str(catalog.currentCatalog()), str(catalog.currentDatabase())
+    return _current_catalog(spark), str(_catalogs_of(spark).currentDatabase())
+
+
+@once_per_session
+def _catalogs_of(spark: SparkSession) -> Any:
+    return session_of(spark).catalog()
+
+
+def _current_catalog(spark: SparkSession) -> str:
+    return str(_catalogs_of(spark).currentCatalog())
 
 
 def find_entry(
@@ -79,7 +88,7 @@ def find_entry(
     temporary views.
     """
     named, *parents = reversed(parts)
-    outer = parents[1].lower() if len(parents) > 1 else current_namespace(spark)[0]
+    outer = parents[1].lower() if len(parents) > 1 else _current_catalog(spark)
     if outer != SESSION_CATALOG:
         return None
     catalog = catalog_of(spark)
@@ -199,6 +208,7 @@ class RelationSlot:
         self._catalog.invalidateCachedTable(self._name)
 
 
+@once_per_session
 def catalog_of(spark: SparkSession) -> Any:
     """Return the session catalog, which knows temporary views and caches relations."""
     return session_of(spark).sessionState().catalog()

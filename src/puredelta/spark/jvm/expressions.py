@@ -22,6 +22,7 @@ from puredelta.spark.jvm.gateway import (
     CATALYST,
     class_name,
     java_class,
+    parser_of,
     require_unicode,
     scala_none,
     scala_seq,
@@ -168,12 +169,11 @@ class LazyColumn(ClassicColumn):
 
 def parsed(spark: SparkSession, expression: str | Column) -> Expression:
     """Return SQL text or a Column as an expression that is not yet resolved."""
-    session = session_of(spark)
     if isinstance(expression, str):
         require_unicode(expression)
-        return Expression(session.sessionState().sqlParser().parseExpression(expression))
+        return Expression(parser_of(spark).parseExpression(expression))
     column: Any = expression
-    return Expression(session.expression(column._jc))
+    return Expression(session_of(spark).expression(column._jc))
 
 
 def column_of(expression: Expression) -> Column:

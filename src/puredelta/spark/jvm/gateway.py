@@ -35,6 +35,7 @@ JavaError: Any = Py4JJavaError
 JVM_ERRORS = (Py4JError, PySparkException)
 """What a call into the JVM raises; PySpark knows the classes of some errors."""
 _TRIES_MAX = 3
+_BETWEEN_TEXTS = "\0,\0"
 _PROXY_NAMES: dict[Any, Any] = {}
 """By connection to a JVM: a map with weak keys, which compares them by identity."""
 _CLASSES: dict[Any, dict[str, KnownClass]] = {}
@@ -70,6 +71,25 @@ def session_of(spark: SparkSession) -> Any:
     """Return the JVM's own session behind a classic session."""
     session: Any = spark
     return session._jsparkSession
+
+
+def once_per_session(ask: Callable[[SparkSession], Any]) -> Callable[[SparkSession], Any]:
+    """Return a function that asks the JVM once for an object that a session has all its life."""
+    known: WeakKeyDictionary[SparkSession, Any] = WeakKeyDictionary()
+
+    @functools.wraps(ask)
+    def asked(spark: SparkSession) -> Any:
+        if spark not in known:
+            known[spark] = ask(spark)
+        return known[spark]
+
+    return asked
+
+
+@once_per_session
+def parser_of(spark: SparkSession) -> Any:
+    """Return the session's parser of SQL texts."""
+    return session_of(spark).sessionState().sqlParser()
 
 
 def context_of(spark: SparkSession) -> Any:
@@ -238,8 +258,9 @@ def seq_items(seq: Any) -> tuple[Any, ...]:
 
 
 def text_items(seq: Any) -> tuple[str, ...]:
-    """Return the elements of a Scala ``Seq`` of text."""
-    return tuple(str(item) for item in seq_items(seq))
+    """Return the elements of a Scala ``Seq`` of text: one call into the JVM for all."""
+    joined = str(seq.mkString(_BETWEEN_TEXTS))
+    return tuple(joined.split(_BETWEEN_TEXTS)) if joined or seq.nonEmpty() else ()
 
 
 def text_option(option: Any) -> str | None:

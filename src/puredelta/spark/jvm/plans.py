@@ -20,13 +20,13 @@ from puredelta.spark.jvm.gateway import (
     java_class,
     java_constant,
     java_map,
+    parser_of,
     require_unicode,
     scala_map,
     scala_none,
     scala_object,
     scala_seq,
     seq_items,
-    session_of,
     text_items,
 )
 
@@ -226,7 +226,7 @@ RelationName: TypeAlias = tuple[str, ...]
 def parsed_plan(spark: SparkSession, text: str) -> Plan:
     """Return the plan of a statement."""
     require_unicode(text)
-    return Plan(session_of(spark).sessionState().sqlParser().parsePlan(text))
+    return Plan(parser_of(spark).parsePlan(text))
 
 
 def relation_names(plan: Plan) -> tuple[RelationName, ...]:
@@ -266,8 +266,9 @@ def with_table_expressions(plan: Plan) -> Plan:
 
 def _relation_names(node: Any) -> Iterator[RelationName]:
     kind = class_name(node)
-    if kind == "UnresolvedRelation":
+    if kind == "UnresolvedRelation":  # nothing is below it
         yield text_items(node.multipartIdentifier())
+        return
     if kind == "ExplainCommand":
         yield from _relation_names(node.logicalPlan())
     for inner in (node.children(), node.innerChildren(), node.subqueries()):

@@ -7,7 +7,6 @@ that they name.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
@@ -20,6 +19,7 @@ from puredelta.commands.optimize import prepare_optimize
 from puredelta.commands.read_table import history_rows
 from puredelta.commands.reorg import run_reorg
 from puredelta.errors import Message, UnsupportedError
+from puredelta.protocol.schema.sql_lexer import mentions
 from puredelta.spark.catalog.relation_cache import cached_relations, find_relations
 from puredelta.spark.jvm.stored_text import Script
 from puredelta.spark.session.catalogs import find_identifier
@@ -163,16 +163,13 @@ def _concerns_delta(spark: SparkSession, statement: Rejected) -> bool:
     return find_location(spark, resolve_name(spark, statement.table)) is not None
 
 
-_MAY_BEGIN = re.compile(r"\bBEGIN\b", re.IGNORECASE)
-
-
 def is_script(text: str) -> bool:
     """Tell whether a text is a script: ``[label:] BEGIN ...``, with more text after it.
 
     >>> is_script("BEGIN SELECT 1; END"), is_script("SELECT 'begin'")
     (True, False)
     """
-    if _MAY_BEGIN.search(text) is None:
+    if not mentions(text, "begin"):
         return False
     cursor = Cursor(text)
     if cursor.sees(":", ahead=1):

@@ -9,7 +9,6 @@ alias in the text. Classic sessions only.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from pyspark.errors import ParseException
@@ -21,6 +20,7 @@ from puredelta.protocol.schema.sql_lexer import (
     TokenKind,
     is_identifier,
     keywords,
+    mentions,
     tokenize,
     unquoted,
 )
@@ -162,13 +162,13 @@ def _lacks_select(tokens: Sequence[Token]) -> bool:
     return False
 
 
-_METADATA = re.compile(r"\b_metadata\b", re.IGNORECASE)
+_METADATA = "_metadata"
 _QUERIES = keywords("SELECT WITH FROM (")
 
 
 def run_metadata_query(spark: SparkSession, text: str) -> DataFrame | None:
     """Let Spark execute a query that names ``_metadata`` of Delta tables; None for other texts."""
-    if is_connect(spark) or _METADATA.search(text) is None or Cursor(text).word not in _QUERIES:
+    if is_connect(spark) or not mentions(text, _METADATA) or Cursor(text).word not in _QUERIES:
         return None
     frames = TemplateFields()
     named = with_views(spark, with_stored_views(spark, text, frames), frames)

@@ -20,7 +20,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from puredelta.errors import InvalidRequestError, Message
-from puredelta.protocol.schema.sql_lexer import Token, TokenKind, keywords, replaced, tokenize
+from puredelta.protocol.schema.sql_lexer import (
+    Token,
+    TokenKind,
+    keywords,
+    mentions,
+    replaced,
+    tokenize,
+)
 from puredelta.spark.session.names import quote_name
 from puredelta.statements.names.names import find_location, resolve_name
 from puredelta.statements.names.views import RowNames
@@ -124,7 +131,6 @@ class _Template(string.Formatter):
                 return value, key
 
 
-_GLANCE = re.compile(r"\bIDENTIFIER\b", re.IGNORECASE)
 _QUERY = re.compile(r"\bSELECT\b", re.IGNORECASE)
 _MAKES_TABLES = keywords("CREATE REPLACE")
 
@@ -136,7 +142,7 @@ def with_computed_names(
 
     Expressions that cannot be computed alone stay, so that Spark raises the error. Runs no job.
     """
-    if _GLANCE.search(text) is None:
+    if not mentions(text, "identifier"):
         return text, args
     if isinstance(args, Mapping):
         filled, named = text, args

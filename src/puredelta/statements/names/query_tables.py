@@ -11,7 +11,6 @@ view, as in the source of a MERGE.
 from __future__ import annotations
 
 import datetime as dt
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
@@ -49,6 +48,7 @@ from puredelta.protocol.schema.sql_lexer import (
     TokenKind,
     is_identifier,
     keywords,
+    mentions,
     replaced,
     tokenize,
     unquoted,
@@ -89,7 +89,6 @@ from puredelta.statements.parse.table_name import (
 _BY_NAME = "TABLE_CHANGES"
 _BY_PATH = "TABLE_CHANGES_BY_PATH"
 _FUNCTIONS = frozenset({_BY_NAME, _BY_PATH})
-_FUNCTION = re.compile(r"\btable_changes", re.IGNORECASE)
 _ARGUMENTS = (2, 3)
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 _SUPPORTED = "IntegerType, LongType, StringType, TimestampType"
@@ -97,7 +96,7 @@ _SUPPORTED = "IntegerType, LongType, StringType, TimestampType"
 
 def may_call(text: str) -> bool:
     """Tell from its tokens whether a text may call a function of this package."""
-    return _FUNCTION.search(text) is not None and any(
+    return any(mentions(text, name.lower()) for name in _FUNCTIONS) and any(
         bracket.means("(") and function.text.upper() in _FUNCTIONS
         for function, bracket in pairwise(tokenize(text))
     )
@@ -205,8 +204,6 @@ def _wrong_number(function: str, arguments: Sequence[str]) -> InvalidRequestErro
 
 _Part: TypeAlias = tuple[int, int, str]
 """Start, end and new text of a part of a text."""
-_FORMAT = re.compile(r"\bdelta\b", re.IGNORECASE)
-_OF = re.compile(r"\bOF\b", re.IGNORECASE)
 _PATHS = frozenset({TokenKind.QUOTED, TokenKind.DOUBLE_QUOTED})
 _CATALOG_PARTS = 3
 _PATH_LENGTHS = (3, 5)
@@ -242,7 +239,7 @@ def is_query(text: str) -> bool:
 
 def may_name_path(text: str) -> bool:
     """Tell from its tokens whether a text may name a table by its path."""
-    tokens = tokenize(text) if _FORMAT.search(text) is not None else ()
+    tokens = tokenize(text) if mentions(text, FORMAT) else ()
     return any(
         dot.means(".") and path.kind in _PATHS and unquoted(name).lower() == FORMAT
         for name, dot, path in zip(tokens, tokens[1:], tokens[2:], strict=False)
@@ -251,7 +248,7 @@ def may_name_path(text: str) -> bool:
 
 def _may_name_version(text: str) -> bool:
     """Tell from its tokens whether a text may name a version: ``AS OF``."""
-    return _OF.search(text) is not None and any(
+    return mentions(text, "of") and any(
         first.means("AS") and second.means("OF") for first, second in pairwise(tokenize(text))
     )
 
@@ -282,7 +279,7 @@ def with_views(
     ``table_changes``, if it is not the session's. ``columns`` are all that a query can need,
     see `puredelta.statements.names.named_columns`. Runs no job.
     """
-    names_tables = _FORMAT.search(text) or _may_name_version(text) or may_call(text)
+    names_tables = mentions(text, FORMAT) or _may_name_version(text) or may_call(text)
     if not names_tables and not may_name_catalog(spark, text):
         return replaced(text, targets)
     read = cache(partial(_read, spark, columns))  # the same version is read once, with one name

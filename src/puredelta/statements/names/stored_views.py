@@ -7,7 +7,7 @@ rows under another name. Classic sessions only.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 
 from pyspark.errors import ParseException
@@ -20,8 +20,10 @@ from puredelta.spark.catalog.relation_cache import (
     cached_relations,
     find_relations,
     named_relations,
+    pinned_tables,
+    rows_of_table,
 )
-from puredelta.spark.jvm.catalog import SESSION_CATALOG, ViewEntry
+from puredelta.spark.jvm.catalog import SESSION_CATALOG, CatalogTable, ViewEntry
 from puredelta.spark.jvm.plans import RelationName
 from puredelta.spark.jvm.stored_text import RelationPlace, relation_places, view_rows
 from puredelta.spark.session.names import quote_name
@@ -48,19 +50,29 @@ def names_stored_view(spark: SparkSession, text: str) -> bool:
     return need_names(spark, find_relations(spark, named_relations(spark, text)).views)
 
 
-def find_stored_view_rows(spark: SparkSession, name: RelationName) -> DataFrame | None:
-    """Return the rows of a view that Spark cannot resolve; None for everything else."""
-    view = _find_stored_view(spark, name)
-    return None if view is None else _rows(spark, view)
+def rows_of_name(
+    spark: SparkSession, name: RelationName, by_spark: Callable[[], DataFrame]
+) -> DataFrame:
+    """Return the rows of a table or view of the catalog, which ``by_spark`` asks Spark for.
+
+    The catalog is asked once for each name.
+    """
+    found = find_relation(spark, name)
+    if isinstance(found, CatalogTable):
+        return rows_of_table(spark, found, by_spark)
+    relations = find_relations(spark, [name], known={name: found})
+    if isinstance(found, ViewEntry) and need_names(spark, relations.views):
+        return _rows(spark, found)
+    with pinned_tables(spark, relations.tables):
+        return by_spark()
 
 
 def _find_stored_view(spark: SparkSession, name: RelationName) -> ViewEntry | None:
-    view = None if is_connect(spark) else find_relation(spark, name)
-    if not isinstance(view, ViewEntry) or not need_names(
-        spark, find_relations(spark, [name]).views
-    ):
+    view = find_relation(spark, name)
+    if not isinstance(view, ViewEntry):
         return None
-    return view
+    below = find_relations(spark, [name], known={name: view})
+    return view if need_names(spark, below.views) else None
 
 
 def with_stored_views(
@@ -95,8 +107,8 @@ def _replacements(
 
 def _newest_rows(name: RelationName, spark: SparkSession) -> DataFrame:
     """Return the present rows of a view, whose definition may have changed."""
-    rows = find_stored_view_rows(spark, name)
-    return spark.table(quote_name(name)) if rows is None else rows
+    view = _find_stored_view(spark, name)
+    return spark.table(quote_name(name)) if view is None else _rows(spark, view)
 
 
 def _qualified(spark: SparkSession, view: ViewEntry) -> str:
