@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
+import puredelta
 from puredelta.errors import DeltaError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.tables import DeltaTable
@@ -38,6 +42,36 @@ def updated(spark: SparkSession, path: str, new: DataFrame) -> None:
     spark.sql(f"UPDATE delta.`{path}` SET {changes} WHERE id = 0")
 
 
+def merged_into_the_first(spark: SparkSession, path: str, new: DataFrame) -> None:
+    changes = {name: f"s.{name}" for name in new.columns if name != "id"}
+    target = DeltaTable.forPath(spark, path).alias("t")
+    target.merge(new.alias("s"), "t.id = 0").whenMatchedUpdate(set=changes).execute()
+
+
+def upserted(_: SparkSession, path: str, new: DataFrame) -> None:
+    puredelta.upsert(path, new, keys=["id"])
+
+
+def streamed(spark: SparkSession, path: str, new: DataFrame) -> None:
+    new.write.mode("overwrite").parquet(f"{path}-source")
+    rows = spark.readStream.schema(new.schema).parquet(f"{path}-source")
+    to = rows.writeStream.format("delta").option("checkpointLocation", f"{path}-{uuid4()}")
+    to.trigger(availableNow=True).start(path).awaitTermination()
+
+
+def overwritten(text: str) -> Way:
+    def write(spark: SparkSession, path: str, new: DataFrame) -> None:
+        new.createOrReplaceTempView("fresh")
+        spark.sql(text.format(table=f"delta.`{path}`"))
+
+    return write
+
+
+def dynamic(_: SparkSession, path: str, new: DataFrame) -> None:
+    writer = new.write.format("delta").mode("overwrite")
+    writer.option("partitionOverwriteMode", "dynamic").save(path)
+
+
 def replaced(where: str) -> Way:
     def write(_: SparkSession, path: str, new: DataFrame) -> None:
         writer = new.write.format("delta").mode("overwrite").option("replaceWhere", where)
@@ -52,8 +86,23 @@ WAYS: Mapping[str, Way] = {
     "writeTo": lambda _, path, new: new.writeTo(f"delta.`{path}`").append(),
     "MERGE": merged,
     "UPDATE": updated,
+    "MERGE of matched rows": merged_into_the_first,
+    "upsert": upserted,
+    "stream": streamed,
+    "dynamic overwrite": dynamic,
+    "overwritePartitions": lambda _, path, new: new.writeTo(
+        f"delta.`{path}`"
+    ).overwritePartitions(),
+    "overwrite of a condition": lambda _, path, new: new.writeTo(f"delta.`{path}`").overwrite(
+        F.col("id") > 5
+    ),
     "replaceWhere of files": replaced("x IS NULL OR x IS NOT NULL"),
     "replaceWhere of rows": replaced("id >= 0"),
+    "INSERT REPLACE WHERE": overwritten(
+        "INSERT INTO {table} REPLACE WHERE id >= 0 SELECT * FROM fresh"
+    ),
+    "INSERT OVERWRITE": overwritten("INSERT OVERWRITE {table} BY NAME SELECT * FROM fresh"),
+    "overwrite": lambda _, path, new: new.write.format("delta").mode("overwrite").save(path),
 }
 
 
@@ -86,6 +135,9 @@ RULES: Mapping[str, Rule] = {
     "CHECK of a value": Rule(columns="x STRING", check="x = 'a'", holds=lambda x: x == "a"),
     "length": Rule(columns="x VARCHAR(2)", holds=lambda x: x is None or len(x) <= 2),
 }
+_OF_THE_FIRST = frozenset({"UPDATE", "MERGE of matched rows"})
+_BY_POSITION = frozenset({"INSERT REPLACE WHERE"})
+"""A generated column may not be left out there."""
 VALUES = ("", "a", None, "abc")
 SAMPLE = {("NOT NULL", ""), ("generated", "")}
 CASES = [
@@ -108,19 +160,22 @@ def test_rows_are_judged_as_they_are_stored(
     stored = value or None
     active.sql(f"INSERT INTO delta.`{path}` (id, x) VALUES (0, 'a')")
     for number, (way, write) in enumerate(WAYS.items(), 1):
+        if way in _BY_POSITION and "GENERATED" in rule.columns:
+            continue
         given = "" if rule.given is None else f", {rule.given} AS g"
         text = "CAST(NULL AS STRING)" if value is None else f"'{value}'"
         new = active.sql(f"SELECT {number} AS id, {text} AS x{given}")
         before = TableLog.open(path).latest_version()
         if not rule.holds(stored):
-            with pytest.raises(DeltaError):
+            refused = StreamingQueryException if way == "stream" else DeltaError
+            with pytest.raises(refused):
                 write(active, path, new)
             assert TableLog.open(path).latest_version() == before, way
             continue
         write(active, path, new)
         rows = active.read.format("delta").load(path).where(f"id IN ({number}, 0)")
         found = {row.id: row.x for row in rows.collect()}
-        assert found[0 if way == "UPDATE" else number] == stored, way
+        assert found[0 if way in _OF_THE_FIRST else number] == stored, way
 
 
 def test_replace_where_sees_what_is_stored(active: SparkSession, tmp_path: Path) -> None:
