@@ -1029,6 +1029,11 @@ class Message(Enum):
         "The storage refuses access: {reason}. Grant it to the user or the key of this session, "
         "then run the statement again.",
     )
+    STORAGE_FAILED = (
+        ErrorCode.STORAGE_FAILED,
+        "The storage of the table failed: {reason}. Mend the cause, and look at the history of the "
+        "table before you run a write again.",
+    )
     UNSUPPORTED_STORAGE_CREATION = (
         ErrorCode.UNSUPPORTED_STORAGE,
         "{path} cannot be written to: it is not known of {scheme!r} storage that of several "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from pyspark.sql import SparkSession
 import puredelta
 from puredelta.errors import DeltaError, ErrorCode
 from puredelta.spark.session.pyspark_errors import unreadable_file
+from puredelta.store.base import StorageError
 from puredelta.store.local import LocalStore
 from puredelta.tables import DeltaTable
 
@@ -111,11 +113,16 @@ WRITES: dict[str, Callable[[SparkSession, str], object]] = {
 }
 
 
-def _refuse(monkeypatch: pytest.MonkeyPatch, *methods: str) -> None:
+def _refuse(
+    monkeypatch: pytest.MonkeyPatch,
+    *methods: str,
+    failure: Callable[..., OSError] = PermissionError,
+) -> None:
     """Let the local store refuse some of its methods, as a directory without the right does."""
+    number = errno.EACCES if failure is PermissionError else errno.ENOSPC
 
     def refuse(store: LocalStore, path: str, *_: object, **__: object) -> object:
-        raise PermissionError(errno.EACCES, "Permission denied", f"{store.root_uri}/{path}")
+        raise failure(number, os.strerror(number), f"{store.root_uri}/{path}")
 
     for name in methods:
         monkeypatch.setattr(LocalStore, name, refuse)
@@ -151,6 +158,20 @@ def test_a_log_that_may_not_be_written(
         with pytest.raises(DeltaError, match=r"Permission denied.*[Gg]rant") as caught:
             WRITES[name](active, table)
         assert caught.value.code in {ErrorCode.STORAGE_ACCESS_DENIED, ErrorCode.WRITE_FAILED}
+    assert active.read.format("delta").load(table).count() == 10
+
+
+@pytest.mark.parametrize("name", ["append", "DELETE", "properties", "constraint"])
+def test_a_disk_that_is_full(
+    active: SparkSession, table: str, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    with monkeypatch.context() as full:
+        _refuse(full, "put_if_absent", "put_parts_if_absent", "put", failure=StorageError)
+        with pytest.raises(DeltaError, match=r"No space left on device") as caught:
+            WRITES[name](active, table)
+    assert caught.value.code is ErrorCode.STORAGE_FAILED
+    assert isinstance(caught.value, StorageError)
+    assert "look at the history" in str(caught.value)
     assert active.read.format("delta").load(table).count() == 10
 
 

@@ -193,11 +193,7 @@ key of this session, then run the statement again.
     said = said.rstrip(".")
     if isinstance(error, PermissionError):
         return StorageAccessError(Message.STORAGE_ACCESS_DENIED, reason=said)
-    return FailedStorageError(
-        f"The storage of the table failed: {said}. Mend the cause, and look at the history of the "
-        "table before you run a write again.",
-        code=ErrorCode.STORAGE_FAILED,
-    )
+    return FailedStorageError(Message.STORAGE_FAILED, reason=said)
 
 
 def like_pyspark(
