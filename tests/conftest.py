@@ -26,9 +26,15 @@ settings.load_profile("ci" if os.environ.get("CI") else "default")
 os.environ["TZ"] = "UTC"
 os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-# In a run of a minute or two Java's second compiler and its collector's threads take a third of two
-# cores and do not pay for it; in a run of all tests they do, more or less.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+# Java's second compiler and its collector's threads take a third of two cores, which does not pay.
+# Without that compiler compiled code has 48 MB, which one or two minutes fill: methods are dropped,
+# interpreted and compiled again from then on. Each step of the space for classes, 21 MB at first,
+# is a full collection.
+os.environ.setdefault(
+    "SPARK_SUBMIT_OPTS",
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
+    "-XX:ReservedCodeCacheSize=512m -XX:MetaspaceSize=512m",
+)
 time.tzset()
 
 # Thousands of commits are flushed, which takes milliseconds on a disk and nothing in memory.
