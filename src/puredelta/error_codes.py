@@ -696,6 +696,9 @@ class ErrorCode(Enum):
     INSERT_PARTITION_SPEC_IF_NOT_EXISTS = ("UNSUPPORTED_FEATURE.INSERT_PARTITION_SPEC_IF_NOT_EXISTS", "0A000",
         "IF NOT EXISTS is not possible in PARTITION.",
         "Leave it out.")
+    OVERWRITE_BY_SUBQUERY = ("UNSUPPORTED_FEATURE.OVERWRITE_BY_SUBQUERY", "0A000",
+        "A condition of REPLACE WHERE has a subquery.",
+        "Run the subquery first, and write its values into the condition.")
     UNSUPPORTED_CONSTRAINT_CHARACTERISTIC = ("UNSUPPORTED_CONSTRAINT_CHARACTERISTIC", "0A000",
         "A constraint has a word that has no effect here.",
         "Leave the word out.")

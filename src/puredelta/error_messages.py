@@ -2739,6 +2739,11 @@ class Message(Enum):
         "INSERT with {beyond} is not supported. Use REPLACE WHERE, df.write with the options "
         "replaceWhere or partitionOverwriteMode, or a MERGE.",
     )
+    OVERWRITE_BY_SUBQUERY = (
+        ErrorCode.OVERWRITE_BY_SUBQUERY,
+        "The feature is not supported: INSERT OVERWRITE with a subquery condition. Run the "
+        "subquery first, and write its values into the condition of REPLACE WHERE.",
+    )
     TABLE_OPERATION_NOT_SUPPORTED_TABLE_CONSTRAINT = (
         ErrorCode.TABLE_OPERATION_NOT_SUPPORTED,
         "Constraints between the columns of CREATE TABLE are not supported for Delta tables. "

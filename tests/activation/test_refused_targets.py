@@ -71,6 +71,36 @@ def test_a_rule_is_for_tables_only(views: SparkSession, tmp_path: Path) -> None:
                 views.sql(f"ALTER TABLE {name}.`{tmp_path}/files` {text}")
 
 
+@pytest.mark.parametrize(
+    ("text", "operation"),
+    [
+        ("OPTIMIZE {}", "OPTIMIZE"),
+        ("VACUUM {}", "VACUUM"),
+        ("EXPLAIN VACUUM {}", "VACUUM"),
+        ("REORG TABLE {} APPLY (PURGE)", "REORG"),
+        ("DESCRIBE HISTORY {}", "DESCRIBE HISTORY"),
+        ("DESCRIBE DETAIL {}", "DESCRIBE DETAIL"),
+        ("GENERATE symlink_format_manifest FOR TABLE {}", "GENERATE"),
+        ("RESTORE TABLE {} TO VERSION AS OF 0", "RESTORE"),
+    ],
+)
+def test_a_command_of_delta_is_for_tables_only(
+    views: SparkSession, text: str, operation: str
+) -> None:
+    for view in ("plain", "stored", "stored_plain", "global_temp.everywhere"):
+        with pytest.raises(AnalysisException, match="EXPECT_TABLE_NOT_VIEW") as caught:
+            views.sql(text.format(view))
+        assert f"'{operation}' expects a table but {view} is a view" in str(caught.value)
+    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+        views.sql(text.format("no_such_name"))
+
+
+def test_replace_where_has_no_subquery(views: SparkSession) -> None:
+    for where in ("id IN (SELECT 1)", "id = (SELECT 1)", "EXISTS (SELECT 1) AND id = 1"):
+        with pytest.raises(AnalysisException, match="OVERWRITE_BY_SUBQUERY"):
+            views.sql(f"INSERT INTO rows_of_view REPLACE WHERE {where} SELECT 1L, 2L")
+
+
 def test_tables_of_other_formats_get_the_answer_of_spark(views: SparkSession) -> None:
     views.sql("CREATE TABLE others (id LONG, v LONG) USING parquet")
     try:

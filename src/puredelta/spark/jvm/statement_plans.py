@@ -15,9 +15,12 @@ from typing import Any, TypeAlias
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.protocol.features.generated_columns import IdentitySpec
 from puredelta.spark.jvm.gateway import (
+    CATALYST,
     class_name,
+    scala_object,
     scala_seq,
     seq_items,
     text_items,
@@ -249,7 +252,7 @@ def _insert(plan: Any, query: Plan) -> InsertInto | None:
     if "replaceCriteriaOpt" in fields and plan.replaceCriteriaOpt().isDefined():
         criteria = plan.replaceCriteriaOpt().get()
         if class_name(criteria) == "InsertReplaceWhere":
-            where = str(criteria.cond().sql())
+            where = _condition_text(criteria.cond())
         else:
             beyond = "REPLACE ON or REPLACE USING"
     evolves = "withSchemaEvolution" in fields and bool(plan.withSchemaEvolution())
@@ -279,9 +282,21 @@ def _replace_where(plan: Any, query: Plan) -> InsertInto | None:
     return InsertInto(
         name=text_items(plan.table().multipartIdentifier()),
         by_name=bool(plan.isByName()),
-        replace_where=str(plan.deleteExpr().sql()),
+        replace_where=_condition_text(plan.deleteExpr()),
         query=query,
     )
+
+
+def _condition_text(condition: Any) -> str:
+    """Return the text of a condition of REPLACE WHERE.
+
+    Raises:
+        InvalidRequestError: it has a subquery (UNSUPPORTED_FEATURE.OVERWRITE_BY_SUBQUERY).
+    """
+    subqueries = scala_object(condition, f"{CATALYST}.expressions.SubqueryExpression")
+    if subqueries.hasSubquery(condition):
+        raise InvalidRequestError(Message.OVERWRITE_BY_SUBQUERY)
+    return str(condition.sql())
 
 
 def _fields(product: Any) -> set[str]:

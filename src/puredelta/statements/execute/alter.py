@@ -218,7 +218,9 @@ def describe_detail(spark: SparkSession, statement: DescribeDetail) -> DataFrame
         other = None if name is not None else find_other_table(spark, table)
         if other is not None:
             return other_detail_rows(spark, other)
-    return detail_rows(spark, open_table(spark, table).snapshot(), catalog_name=name)
+    return detail_rows(
+        spark, open_table(spark, table, "DESCRIBE DETAIL").snapshot(), catalog_name=name
+    )
 
 
 def show(spark: SparkSession, statement: ShowStatement) -> DataFrame | None:

@@ -117,10 +117,12 @@ def execute(  # noqa: C901, PLR0911, PLR0912 - one case for each statement
             return convert(spark, statement)
         case OptimizeStatement():
             return prepare_optimize(
-                spark, open_table(spark, statement.table), statement.spec
+                spark, open_table(spark, statement.table, "OPTIMIZE"), statement.spec
             ).execute()
         case ReorgStatement():
-            return run_reorg(spark, open_table(spark, statement.table), statement.predicates)
+            return run_reorg(
+                spark, open_table(spark, statement.table, "REORG"), statement.predicates
+            )
         case VacuumStatement():
             return vacuum_table(spark, statement, views=views)
         case RestoreStatement():
@@ -128,7 +130,7 @@ def execute(  # noqa: C901, PLR0911, PLR0912 - one case for each statement
         case GenerateStatement():
             return generate_manifest(spark, statement)
         case DescribeHistory():
-            log = open_table(spark, statement.table)
+            log = open_table(spark, statement.table, "DESCRIBE HISTORY")
             return history_rows(spark, log, limit=statement.limit)
         case DescribeDetail():
             return describe_detail(spark, statement)

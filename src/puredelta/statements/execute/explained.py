@@ -49,11 +49,13 @@ def prepare(
         case MergeStatement() | UpdateStatement() | DeleteStatement():
             return prepare_change(spark, statement, text=text, views=views)
         case OptimizeStatement():
-            return prepare_optimize(spark, open_table(spark, statement.table), statement.spec)
+            return prepare_optimize(
+                spark, open_table(spark, statement.table, "OPTIMIZE"), statement.spec
+            )
         case VacuumStatement():
             return prepare_vacuum(
                 spark,
-                open_table(spark, statement.table),
+                open_table(spark, statement.table, "VACUUM"),
                 retention_hours=statement.retention_hours,
                 scope=vacuum_scope(spark, statement, views),
             )
@@ -61,7 +63,7 @@ def prepare(
             version = statement.state.version
             return prepare_restore(
                 spark,
-                open_table(spark, statement.table),
+                open_table(spark, statement.table, "RESTORE"),
                 version=None if version is None else int(version),
                 timestamp=statement.state.timestamp,
             )

@@ -91,7 +91,7 @@ def vacuum_table(
     """Execute VACUUM; return the table's path, or the paths that a dry run would delete."""
     outcome = vacuum(
         spark,
-        open_table(spark, statement.table),
+        open_table(spark, statement.table, "VACUUM"),
         retention_hours=statement.retention_hours,
         dry_run=statement.dry_run,
         scope=vacuum_scope(spark, statement, views),
@@ -116,7 +116,7 @@ def restore(spark: SparkSession, statement: RestoreStatement) -> DataFrame:
     version = statement.state.version
     prepared = prepare_restore(
         spark,
-        open_table(spark, statement.table),
+        open_table(spark, statement.table, "RESTORE"),
         version=None if version is None else int(version),
         timestamp=statement.state.timestamp,
     )
@@ -126,7 +126,7 @@ def restore(spark: SparkSession, statement: RestoreStatement) -> DataFrame:
 
 def generate_manifest(spark: SparkSession, statement: GenerateStatement) -> DataFrame:
     """Execute GENERATE."""
-    log = open_table(spark, statement.table)
+    log = open_table(spark, statement.table, "GENERATE")
     generate(log.store, log.snapshot(), statement.mode)
     return no_rows(spark)
 

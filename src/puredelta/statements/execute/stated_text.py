@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 from pyspark.sql import types as T
 
-from puredelta.errors import Message, UnsupportedError
-from puredelta.protocol.schema.sql_lexer import TokenKind, keywords
+from puredelta.errors import InvalidRequestError, Message, UnsupportedError
+from puredelta.protocol.schema.sql_lexer import TokenKind, keywords, tokenize
 from puredelta.spark.jvm.statement_plans import (
     InsertInto,
     SeveralInserts,
@@ -268,10 +268,24 @@ def _read_insert(cursor: Cursor, target: TableInText, values: ServerValues) -> I
         )
     if cursor.accept("REPLACE", "WHERE"):
         said["overwrite"] = False
-        said["replace_where"] = read_expression(cursor, lambda at: _begins_query(at, 0))
+        where = read_expression(cursor, lambda at: _begins_query(at, 0))
+        if _expects_more(where):
+            raise InvalidRequestError(Message.OVERWRITE_BY_SUBQUERY)
+        said["replace_where"] = where
     elif cursor.sees("REPLACE") or not _begins_query(cursor, 0):
         said["beyond"] = "REPLACE ON or REPLACE USING"
     return InsertInto(**said)
+
+
+_BEFORE_OPERAND = keywords("IN EXISTS NOT AND OR ANY SOME ALL LIKE BETWEEN")
+
+
+def _expects_more(condition: str) -> bool:
+    """Tell whether a condition has no end, so that the query after it belongs to it."""
+    *_, last = tokenize(condition)
+    if last.kind is TokenKind.SYMBOL:
+        return not (last.means(")") or last.means("]"))
+    return last.kind is TokenKind.WORD and last.text.upper() in _BEFORE_OPERAND
 
 
 def _sees_columns(cursor: Cursor) -> bool:

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.catalogs.catalog import address_of
 from puredelta.catalogs.failures import CatalogRequestError, Refusal
-from puredelta.errors import Message, TableNotFoundError
+from puredelta.errors import InvalidRequestError, Message, TableNotFoundError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.schema.sql_lexer import is_identifier, tokenize, unquoted
 from puredelta.spark.catalog.catalog_entries import entry_name, find_table, is_taken
@@ -173,11 +173,24 @@ def find_name(text: str) -> TableName | None:
         return None  # Spark raises the error itself
 
 
-def open_table(spark: SparkSession, table: TableArgument) -> TableLog:
-    """Return the log of the table named in one of Delta's own statements; errors as `find_log`."""
+def open_table(spark: SparkSession, table: TableArgument, operation: str) -> TableLog:
+    """Return the log of the table named in one of Delta's own statements.
+
+    Raises:
+        TableNotFoundError: as of `find_log`.
+        InvalidRequestError: it is a view (EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE).
+    """
     if isinstance(table, QuotedPath):
         return require_table(spark, table.path, table.path)
-    return find_log(spark, resolve_name(spark, table))
+    name = resolve_name(spark, table)
+    try:
+        return find_log(spark, name)
+    except TableNotFoundError as error:
+        if not is_view(spark, name):
+            raise
+        raise InvalidRequestError(
+            Message.EXPECT_TABLE_NOT_VIEW, operation=operation, view=str(name)
+        ) from error
 
 
 def find_log(spark: SparkSession, name: TableName) -> TableLog:
