@@ -199,7 +199,6 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
         {
             "spark/connect/memory_importer.py",
             "worker/data_files/rewrite_file.py",
-            "worker/lookup/key_lookup.py",
             "worker/scan_rows.py",
         }
     ),

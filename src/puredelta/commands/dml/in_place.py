@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeAlias
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -37,12 +36,16 @@ from puredelta.commands.dml.new_rows import (
     new_rows,
     rows_with_values,
 )
+from puredelta.commands.dml.positions import RowPositions
+from puredelta.commands.dml.prune import HeldSource
 from puredelta.commands.dml.resolve.resolved_statement import ResolvedUpdate
 from puredelta.commands.dml.search_plan import SearchPlan
 from puredelta.commands.dml.source import StatementContext
+from puredelta.commands.dml.staged_source import ColumnNames
+from puredelta.log.files.file_table import FileTable
 from puredelta.log.files.value_order import stored_type
 from puredelta.protocol.features.properties import ColumnMappingMode
-from puredelta.protocol.schema.types import VOID, StructType
+from puredelta.protocol.schema.types import DATE, INTEGRAL, VOID, StructType
 from puredelta.protocol.table.clustering import clustering_columns
 from puredelta.protocol.table.partitioning import Partitioning
 from puredelta.protocol.table.table_config import TableConfig
@@ -52,7 +55,8 @@ from puredelta.spark.offload.arrow_values import (
     stored_as,
     value_of,
 )
-from puredelta.spark.offload.rewrite import RewriteOrder, small_groups
+from puredelta.spark.offload.key_lookup import constants_of_files, in_files, read_columns
+from puredelta.spark.offload.rewrite import ComputedUpdate, RewriteOrder, small_groups
 from puredelta.spark.offload.workers import ENABLED
 from puredelta.spark.scan.bitmaps import RowsByFile
 from puredelta.spark.session.names import CLAUSE, FILE_ORDINAL, ROW_INDEX
@@ -61,10 +65,13 @@ from puredelta.spark.session.types import arrow_schema, from_spark
 from puredelta.spark.values.constraints import table_checks
 from puredelta.spark.write.writer import JobOptions, stored_values
 from puredelta.worker.calls import Call
-from puredelta.worker.data_files.computed_rows import ComputedValues
+from puredelta.worker.computed_rows import ComputedValues, MatchedSource
+from puredelta.worker.lookup.lookup_request import Constants
 
 _SHARE_MAX = 0.5
 """Of the columns of a file, to be worth copying the others."""
+_LISTED_MAX = 8_000_000
+"""Keys that are no numbers, listed for all files together, which take about a second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,10 +85,8 @@ class InPlaceUpdate:
     values: Callable[[], tuple[DataFrame, pa.Schema]] = field(repr=False)
     """Makes the new values in stored form, then the number of the order and the position; and the
     schema of the values. Raises UnsupportedError if Arrow lacks a type."""
-    computed: ComputedValues | None
+    computed: ComputedUpdate | None
     """The same values as workers compute them; ``None``: Spark does."""
-    rows_of_clauses: tuple[tuple[RowBitmap, ...], ...]
-    """For each order the rows of each clause that ``computed`` has."""
     rest: Decision
     """The decision without these files and their rows."""
     rows: NewRows
@@ -107,23 +112,69 @@ def plan_in_place(
     fired = [_among(update, files) for update in row_plan.from_target]
     fired = [update for update in fired if update.target]
     rest = _rest(decision, files)
-    computed = computed_values(context, [update.action for update in fired], columns)
-    nothing = RowBitmap.of_rows(np.empty(0, np.int64))
     return InPlaceUpdate(
-        computed=computed if isinstance(computed, ComputedValues) else None,
-        rows_of_clauses=tuple(
-            tuple(update.target.get(file, nothing) for update in fired) for file in files
-        ),
+        computed=_computed(context, plan, decision.positions, _Asked(tuple(fired), files, columns)),
         orders=tuple(files.values()),
         columns=columns,
-        values=partial(_values, context, plan, _Asked(tuple(fired), tuple(files), columns)),
+        values=partial(_values, context, plan, _Asked(tuple(fired), files, columns)),
         rest=rest,
         rows=new_rows(context, plan, rest),
         others=partial(_others, context, plan, decision, tuple(files)),
     )
 
 
-def values_choice(context: StatementContext) -> tuple[str, str] | None:
+def _computed(
+    context: StatementContext, plan: SearchPlan, positions: RowPositions, asked: _Asked
+) -> ComputedUpdate | None:
+    """Return the new values as workers compute them; ``None``: Spark does."""
+    updates = [update.action for update in asked.fired]
+    found = computed_values(context, plan, updates, asked.columns)
+    if isinstance(found, str):
+        return None
+    values, source_bytes = found
+    constants: Sequence[Constants] = ()
+    if values.source is not None and plan.lookup is not None:
+        if positions.fallback is not None or _is_slow(context, asked):
+            return None
+        files = FileTable.of(order.add for order in asked.files.values())
+        config = context.snapshot.config
+        constants = constants_of_files(config, files, read_columns(plan.lookup))
+        values = replace(values, source=_only_matched(context, plan, positions, values.source))
+    nothing = RowBitmap.empty()
+    return ComputedUpdate(
+        values=values,
+        rows=tuple(
+            tuple(update.target.get(file, nothing) for update in asked.fired)
+            for file in asked.files
+        ),
+        constants=tuple(constants) or ((),) * len(asked.files),
+        source_files=() if values.source is None else context.source.files,
+        source_bytes=source_bytes,
+    )
+
+
+def _only_matched(
+    context: StatementContext, plan: SearchPlan, positions: RowPositions, source: MatchedSource
+) -> MatchedSource:
+    """Leave out the source rows without a match, where they are known."""
+    if not plan.finds_source_rows:
+        return source
+    nothing = RowBitmap.empty()
+    matched = positions.matched_source
+    rows = (matched.get(number, nothing) for number in range(len(context.source.files)))
+    return replace(source, rows=tuple(one.packed() for one in rows))
+
+
+def _is_slow(context: StatementContext, asked: _Asked) -> bool:
+    """Tell whether workers would list the keys of a large source for each of many files."""
+    pairs = context.statement.on.parts.pairs
+    if all(pair.target.type in {*INTEGRAL, DATE} for pair in pairs):
+        return False
+    listed = context.source.num_rows * len(asked.files)
+    return listed > _LISTED_MAX + sum(len(order.dropped) for order in asked.files.values())
+
+
+def values_choice(context: StatementContext, plan: SearchPlan) -> tuple[str, str] | None:
     """Return who computes new values of updated rows, and why; ``None``: no clause updates."""
     statement = context.statement
     actions = [
@@ -140,7 +191,7 @@ def values_choice(context: StatementContext) -> tuple[str, str] | None:
         reason = "more than half of the columns change, or columns that say where rows are"
     elif not context.settings.workers.enabled:
         reason = f"{ENABLED.key} is off"
-    elif isinstance(found := computed_values(context, updates, columns), str):
+    elif isinstance(found := computed_values(context, plan, updates, columns), str):
         return "computed by Spark", found
     else:
         return "computed by workers, in the files", "Arrow computes them as Spark does"
@@ -148,30 +199,84 @@ def values_choice(context: StatementContext) -> tuple[str, str] | None:
 
 
 def computed_values(
-    context: StatementContext, updates: Sequence[ResolvedUpdate], columns: Sequence[str]
-) -> ComputedValues | str:
-    """Return the values of some clauses as workers compute them, or the reason why Spark does."""
+    context: StatementContext,
+    plan: SearchPlan,
+    updates: Sequence[ResolvedUpdate],
+    columns: Sequence[str],
+) -> tuple[ComputedValues, int] | str:
+    """Return the values of some clauses as workers compute them, and the bytes that a task holds of
+    the source; or the reason why Spark computes them.
+    """
     statement = context.statement
     config, current = statement.config, context.snapshot.config
     if table_checks(config, computed=statement.computed_columns) or config.generated_columns:
         return "the table has rules of rows"
     reads: dict[str, pa.DataType] = {}
+    of_source: dict[str, pa.DataType] = {}
     clauses: list[tuple[Call, ...]] = []
+    names = context.source.names
     try:
         for update in updates:
             values = [_value(context, update, name) for name in columns]
-            clauses.append(tuple(_physical(value.call, config) for value in values))
+            clauses.append(tuple(_in_files(value.call, config, names) for value in values))
             for value in values:
                 reads |= value.columns
+                of_source |= value.source
+        matched = _matched_source(context, plan, of_source) if of_source else None
     except NotInTableError as reason:
         return str(reason)
+    source, source_bytes = (None, 0) if matched is None else matched
     stored = {one.name: one for one in config.physical_data_schema(field_ids=True).fields}
     changed = tuple(stored[config.physical_name(name)] for name in columns)
-    return ComputedValues(
+    computed = ComputedValues(
         schema=arrow_schema(StructType(changed)),
         reads=pa.schema([(current.physical_name(name), kind) for name, kind in reads.items()]),
         clauses=tuple(clauses),
+        source=source,
     )
+    return computed, source_bytes
+
+
+def _matched_source(
+    context: StatementContext, plan: SearchPlan, columns: Mapping[str, pa.DataType]
+) -> tuple[MatchedSource, int]:
+    """Return how workers find source rows, and the bytes that a task holds of them.
+
+    Raises:
+        NotInTableError: only Spark finds them.
+    """
+    source, current = context.source, context.snapshot.config
+    if plan.lookup is None:
+        raise NotInTableError("a value of the source, whose rows are found by a join")
+    if source.staged is not None and source.staged.only_spark:
+        raise NotInTableError("a value of the source, whose files only Spark reads")
+    pairs = context.statement.on.parts.pairs
+    lookup = in_files(plan.lookup, current)
+    stored = {source.names.in_file(name): kind for name, kind in columns.items()}
+    read = () if lookup.conditions is None else lookup.conditions.source_columns
+    held = HeldSource.of(
+        source.num_rows,
+        keys=[(key.source, p.source.type) for key, p in zip(lookup.keys, pairs, strict=True)],
+        read={**stored, **dict(read)},
+        texts=source.texts,
+    )
+    planned = held.in_parts(context.settings.workers.memory.task_max, 1)
+    if planned is None:
+        raise NotInTableError("a value of the source, which is too large for a worker")
+    target: dict[str, pa.DataType] = {}
+    for name in sorted(read_columns(plan.lookup) - {*current.partition_columns}):
+        known = current.schema.find(name)
+        kind = None if known is None else stored_type(known.type)
+        if kind is None:
+            raise NotInTableError(f"column {name} of ON is of a type that only Spark reads")
+        target[current.physical_name(name)] = kind
+    found = MatchedSource(
+        keys=lookup.keys,
+        on=lookup.conditions,
+        target=pa.schema(list(target.items())),
+        columns=pa.schema(list(stored.items())),
+    )
+    return found, planned[1]
 
 
 def _value(context: StatementContext, update: ResolvedUpdate, name: str) -> ArrowValue:
@@ -191,13 +296,16 @@ def _value(context: StatementContext, update: ResolvedUpdate, name: str) -> Arro
     return value
 
 
-def _physical(call: Call, config: TableConfig) -> Call:
+def _in_files(call: Call, config: TableConfig, source: ColumnNames) -> Call:
     """Return a call whose columns have their names in files."""
     if call[0] == "target":
         return "target", config.physical_name(call[1])
+    if call[0] == "source":
+        return "source", source.in_file(call[1])
     if call[0] == "value":
         return call
-    return tuple(_physical(one, config) if isinstance(one, tuple) else one for one in call)
+    parts = (_in_files(one, config, source) if isinstance(one, tuple) else one for one in call)
+    return tuple(parts)
 
 
 def changed_columns(
@@ -297,10 +405,10 @@ def _others(
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """New values that Spark computes."""
+    """New values of some columns, in some files."""
 
     fired: tuple[FiredUpdate, ...]
-    files: tuple[int, ...]
+    files: _Files
     columns: tuple[str, ...]
 
 

@@ -398,7 +398,11 @@ def _together(written: WrittenFiles, others: WrittenFiles, updated: Rewritten) -
 
 def _updated(updater: ArrowRewriter, update: InPlaceUpdate) -> Rewriting:
     if update.computed is not None:
-        return updater.compute(update.orders, update.computed, update.rows_of_clauses)
+        done = updater.compute(update.orders, update.computed)
+        reasons = [done.reason] if isinstance(done, NotApplicable) else [*done.refused.values()]
+        if isinstance(done, Rewritten) and len(reasons) < len(update.orders):
+            return done
+        logger.info("Spark computes new values, and workers do not: %s", reasons[0])
     try:
         rows, schema = update.values()
     except UnsupportedError as failure:  # a type that Arrow lacks

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
@@ -69,10 +69,12 @@ class ArrowValue:
     """A value as a worker computes it."""
 
     call: Call
-    """Target columns by their logical names."""
+    """Target columns by their logical names, source columns by their staged ones."""
     kind: pa.DataType
     columns: Mapping[str, pa.DataType]
     """The target columns that it reads, with the types that the table gives them."""
+    source: Mapping[str, pa.DataType] = field(default_factory=dict)
+    """The source columns that it reads, with their types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +92,19 @@ class _Session:
     ansi: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """The columns of either side that a value reads."""
+
+    target: dict[str, pa.DataType]
+    source: dict[str, pa.DataType]
+
+
 _Rule = Callable[[Sequence[_Part], _Session], _Part]
 
 
 def value_of(tree: ExpressionTree, *, ansi: bool) -> ArrowValue:
-    """Translate an expression over columns of the target.
+    """Translate an expression over columns of the target and of the source.
 
     Raises:
         NotInTableError: Spark has to compute it.
@@ -104,14 +114,14 @@ def value_of(tree: ExpressionTree, *, ansi: bool) -> ArrowValue:
             raise NotInTableError(_reason(name))
     if len(tree.nodes) > _NODES_MAX:
         raise NotInTableError("an expression of many parts")
-    columns: dict[str, pa.DataType] = {}
+    read = _Read({}, {})
     session = _Session(ansi)
     stack: list[_Part] = []
     for node in reversed(tree.nodes):  # children before parents
         kids = [stack.pop() for _ in range(node["num-children"])]
-        stack.append(_part(node, kids, tree, session, columns))
+        stack.append(_part(node, kids, tree, session, read))
     (whole,) = stack
-    return ArrowValue(whole.call, whole.kind, columns)
+    return ArrowValue(whole.call, whole.kind, read.target, read.source)
 
 
 def stored_as(value: ArrowValue, kind: pa.DataType) -> ArrowValue:
@@ -128,7 +138,7 @@ def stored_as(value: ArrowValue, kind: pa.DataType) -> ArrowValue:
         part = _Part((name, part.call, kind), kind)
     else:
         part = _cast(part, kind)
-    return ArrowValue(part.call, part.kind, value.columns)
+    return replace(value, call=part.call, kind=part.kind)
 
 
 def _part(
@@ -136,11 +146,11 @@ def _part(
     kids: Sequence[_Part],
     tree: ExpressionTree,
     session: _Session,
-    columns: dict[str, pa.DataType],
+    read: _Read,
 ) -> _Part:
     match name := class_name(node):
         case "AttributeReference":
-            return _column(node, tree, columns)
+            return _column(node, tree, read)
         case "Literal":
             return _literal(node, tree.time_zone)
         case "Alias":
@@ -157,16 +167,19 @@ def _reason(name: str) -> str:
     return f"{name} is no function that workers compute"
 
 
-def _column(node: Node, tree: ExpressionTree, columns: dict[str, pa.DataType]) -> _Part:
+def _column(node: Node, tree: ExpressionTree, read: _Read) -> _Part:
     known = tree.columns.get(node["exprId"]["id"])
-    if known is None or known.side is not Side.TARGET:
-        raise NotInTableError("a value of the source")
+    if known is None:
+        raise NotInTableError("a column of neither side")
     logical = comparable_type(known.type)
     kind = None if logical is None else stored_type(logical)
     if kind is None or (kind not in {*_KINDS.values()} and not pa.types.is_decimal(kind)):
         raise NotInTableError(f"column {known.name} is of a type that only Spark computes with")
-    columns[known.name] = kind
-    return _Part(("target", known.name), kind)
+    is_target = known.side is Side.TARGET
+    if kind == pa.null() and not is_target:  # no file has it
+        return _Part(("value", None, kind), kind)
+    (read.target if is_target else read.source)[known.name] = kind
+    return _Part(("target" if is_target else "source", known.name), kind)
 
 
 def _kind(data_type: object) -> pa.DataType:

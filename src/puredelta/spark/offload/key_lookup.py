@@ -29,6 +29,7 @@ from puredelta.spark.offload.workers import (
     WorkerCalls,
     WorkerSettings,
     assign_to_tasks,
+    count_source_tasks,
     parallelism_of,
     run_in_workers,
 )
@@ -57,10 +58,6 @@ from puredelta.worker.lookup.lookup_request import (
 
 _WORD_BYTES = 8
 _NUMBERED = INTEGRAL | {DATE}
-_TASK_BYTES = 256 * 1024 * 1024
-"""Of data files: a task reads their key columns, and the source's keys once."""
-_FILES_PER_SOURCE = 4
-"""How much more a task reads of files than it holds of the source, where there is a choice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +118,7 @@ def look_up_keys(
     request = _request(lookup, target.config, reached, settings)
     sizes = target.files.rows["size_bytes"].to_pylist()
     tasks_max = settings.memory.tasks_max(lookup.task_bytes)
-    num_tasks = _count_tasks(sizes, parallelism_of(spark), lookup.task_bytes, tasks_max)
+    num_tasks = count_source_tasks(sizes, parallelism_of(spark), lookup.task_bytes, tasks_max)
     fields = LOOKUP_REQUESTS.encode(request)
     calls = WorkerCalls(
         function=look_up,
@@ -147,6 +144,21 @@ def _request(
     settings: WorkerSettings,
 ) -> LookupRequest:
     """Return what every task is asked."""
+    stored = in_files(lookup, config)
+    return LookupRequest(
+        keys=stored.keys,
+        source_files=source_files,
+        conditions=stored.conditions,
+        clause=lookup.clause,
+        finds_target=lookup.finds_target,
+        finds_source=lookup.source_base is not None,
+        parts=lookup.parts,
+        limits=settings.limits,
+    )
+
+
+def in_files(lookup: KeyLookup, config: TableConfig) -> KeyLookup:
+    """Return the lookup with the names that target columns have in files."""
     conditions = lookup.conditions
     if conditions is not None:
         columns = conditions.target_columns
@@ -154,16 +166,8 @@ def _request(
             conditions,
             target_columns=tuple((config.physical_name(name), kind) for name, kind in columns),
         )
-    return LookupRequest(
-        keys=tuple(replace(key, target=config.physical_name(key.target)) for key in lookup.keys),
-        source_files=source_files,
-        conditions=conditions,
-        clause=lookup.clause,
-        finds_target=lookup.finds_target,
-        finds_source=lookup.source_base is not None,
-        parts=lookup.parts,
-        limits=settings.limits,
-    )
+    keys = tuple(replace(key, target=config.physical_name(key.target)) for key in lookup.keys)
+    return replace(lookup, keys=keys, conditions=conditions)
 
 
 def _batch(lookup: KeyLookup, target: LookupTarget, reached: DataPaths) -> LookupBatch | None:
@@ -178,23 +182,12 @@ def _batch(lookup: KeyLookup, target: LookupTarget, reached: DataPaths) -> Looku
     return LookupBatch(
         ordinals=np.arange(len(files), dtype=np.int32),
         paths=paths,
-        constants=_constants(config, files, _read_columns(lookup)),
+        constants=constants_of_files(config, files, read_columns(lookup)),
         deleted={n: RowBitmap.of_rows(rows).packed() for n, rows in deleted.items()},
         bounds=()
         if target.statistics is None
         else key_bounds(config, files, lookup, target.statistics),
     )
-
-
-def _count_tasks(
-    sizes_bytes: Sequence[int], parallelism: int, source_bytes: int, tasks_max: int | None
-) -> int:
-    """Choose how many tasks share the files: one per core at least, if memory allows it."""
-    if tasks_max is not None and tasks_max < parallelism:
-        return min(len(sizes_bytes), tasks_max)
-    # A task that reads much of the source has to read more of the files to be worth it.
-    task_bytes = max(_TASK_BYTES, _FILES_PER_SOURCE * source_bytes)
-    return min(len(sizes_bytes), max(parallelism, -(-sum(sizes_bytes) // task_bytes)))
 
 
 def key_bounds(
@@ -228,12 +221,16 @@ def _column_bounds(bounds: Bounds | None) -> ColumnBounds | None:
     return ColumnBounds(known=known, lows=lows, highs=highs)
 
 
-def _read_columns(lookup: KeyLookup) -> set[str]:
+def read_columns(lookup: KeyLookup) -> set[str]:
+    """Return the target columns that a lookup reads, by their logical names."""
     read = () if lookup.conditions is None else lookup.conditions.target_columns
     return {*(key.target for key in lookup.keys), *(name for name, _ in read)}
 
 
-def _constants(config: TableConfig, files: FileTable, columns: set[str]) -> Sequence[Constants]:
+def constants_of_files(
+    config: TableConfig, files: FileTable, columns: set[str]
+) -> Sequence[Constants]:
+    """Return the partition values of each file in some columns; empty: none is one of them."""
     partitions = {
         config.physical_name(f.name): f.type
         for f in config.partition_schema.fields

@@ -48,12 +48,14 @@ from puredelta.spark.offload.workers import (
     WorkerCalls,
     WorkerSettings,
     assign_to_tasks,
+    count_source_tasks,
     count_tasks,
     parallelism_of,
     run_in_workers,
 )
 from puredelta.spark.offload.write_job import Planned, PlannedFiles, streamed_answers, write_alone
 from puredelta.spark.scan.bitmaps import mark_rows
+from puredelta.spark.scan.data_file import DataFile
 from puredelta.spark.scan.row_tracking_scan import hidden_row_columns, tracked_scan
 from puredelta.spark.scan.scan import scan
 from puredelta.spark.session.data_access import DataIo, DataPaths, data_io
@@ -66,7 +68,7 @@ from puredelta.spark.write.writer import JobOptions, write_rows
 from puredelta.spark.write.writer_settings import COPY_CODECS, WriterSettings
 from puredelta.spark.write.written_files import WriteResult, added_file, discard, keep_answered
 from puredelta.store.base import Store, StoredFile
-from puredelta.worker.data_files.computed_rows import (
+from puredelta.worker.computed_rows import (
     COMPUTED_FILES,
     COMPUTED_VALUES,
     ComputedFile,
@@ -78,6 +80,7 @@ from puredelta.worker.data_files.update_rows import UPDATE_ORDERS, UpdateOrder
 from puredelta.worker.data_files.updated_file import FileUpdate
 from puredelta.worker.data_files.write_file import FILE_ANSWERS, FileAnswer
 from puredelta.worker.files import joined
+from puredelta.worker.lookup.lookup_request import Constants
 from puredelta.worker.wire import LIMITS_CODEC
 
 
@@ -88,6 +91,20 @@ class RewriteOrder:
     add: Add
     dropped: RowBitmap
     """Physical rows, those of the file's deletion vector included."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComputedUpdate:
+    """New values that workers compute, and the rows that get them."""
+
+    values: ComputedValues
+    rows: tuple[tuple[RowBitmap, ...], ...]
+    """For each order the rows of each clause."""
+    constants: tuple[Constants, ...]
+    """For each order the partition columns that find source rows."""
+    source_files: tuple[DataFile, ...] = ()
+    source_bytes: int = 0
+    """What a task holds of the source, estimated; 0: nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,24 +233,30 @@ class ArrowRewriter:
 
         return self._updated(orders, streamed)
 
-    def compute(
-        self,
-        orders: Sequence[RewriteOrder],
-        values: ComputedValues,
-        rows: Sequence[Sequence[RowBitmap]],
-    ) -> Rewriting:
-        """Do the same with values that workers compute; ``rows`` are those of each clause, by
-        order. Nothing is shuffled.
-        """
+    def compute(self, orders: Sequence[RewriteOrder], update: ComputedUpdate) -> Rewriting:
+        """Do the same with values that workers compute. Nothing is shuffled."""
+        values = replace(update.values, limits=self.settings.limits)
+        if values.source is not None:
+            paths = DataPaths(self.store.at)
+            found = [paths.find(file.uri, file.size_bytes) for file in update.source_files]
+            files = tuple(path for path in found if path is not None)
+            if len(files) < len(found):
+                return NotApplicable(reason="workers have no way to files of the source")
+            values = replace(values, source=replace(values.source, files=files))
 
         def computed(files: tuple[FileUpdate, ...], num_tasks: int) -> Answers:
-            fields = COMPUTED_VALUES.encode(replace(values, limits=self.settings.limits))
-            bitmaps = [tuple(one.packed() for one in some) for some in rows]
+            fields = COMPUTED_VALUES.encode(values)
             tasks = [
-                COMPUTED_FILES.encode(ComputedFile(update=file, rows=some))
-                for file, some in zip(files, bitmaps, strict=True)
+                COMPUTED_FILES.encode(ComputedFile(update=file, rows=rows, constants=constants))
+                for file, rows, constants in zip(
+                    files, map(_packed, update.rows), update.constants, strict=True
+                )
             ]
             sizes = [order.add.size_bytes for order in orders]
+            if size := update.source_bytes:
+                tasks_max = self.settings.memory.tasks_max(size)
+                parallelism = parallelism_of(self.spark)
+                num_tasks = count_source_tasks(sizes, parallelism, size, tasks_max)
             assigned = assign_to_tasks(range(len(tasks)), sizes, num_tasks=num_tasks)
             messages = [(fields, [tasks[n] for n in some]) for some in assigned]
             calls = WorkerCalls(function=compute_rows, messages=messages)
@@ -432,6 +455,10 @@ class ArrowRewriter:
                 if not file.name.startswith(prefix):
                     break
                 yield file
+
+
+def _packed(rows: Sequence[RowBitmap]) -> tuple[tuple[bytes, bytes], ...]:
+    return tuple(one.packed() for one in rows)
 
 
 def hidden_columns(add: Add, tracked: RowTrackingColumns | None) -> dict[str, Any]:

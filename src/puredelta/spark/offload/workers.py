@@ -286,3 +286,20 @@ def assign_to_tasks(
 def count_tasks(sizes_bytes: Sequence[int], parallelism: int) -> int:
     """Choose how many tasks share the files: one per core, more where there is much to copy."""
     return min(len(sizes_bytes), max(parallelism, -(-sum(sizes_bytes) // _TASK_BYTES)))
+
+
+_SEARCH_BYTES = 256 * _MEGABYTE
+"""Of data files: a task reads some of their columns, and those of the source once."""
+_FILES_PER_SOURCE = 4
+"""How much more a task reads of files than it holds of the source, where there is a choice."""
+
+
+def count_source_tasks(
+    sizes_bytes: Sequence[int], parallelism: int, source_bytes: int, tasks_max: int | None
+) -> int:
+    """Choose how many tasks share the files: one per core at least, if memory allows it."""
+    if tasks_max is not None and tasks_max < parallelism:
+        return min(len(sizes_bytes), tasks_max)
+    # A task that reads much of the source has to read more of the files to be worth it.
+    task_bytes = max(_SEARCH_BYTES, _FILES_PER_SOURCE * source_bytes)
+    return min(len(sizes_bytes), max(parallelism, -(-sum(sizes_bytes) // task_bytes)))

@@ -10,7 +10,7 @@ import datetime as dt
 import itertools
 import posixpath
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -207,7 +207,8 @@ def _batches(
     stored = list(dict.fromkeys(name for name, _, _ in order.columns))
     first_row = source.first_row
     file = opened(source.path, describes=True)
-    _require_alike(file, order)
+    columns = [(name, kind) for name, _, kind in order.columns]
+    require_stored_as(file, columns, order.limits)
     copied.add(file.metadata, source.groups)
     batches = read_batches(file, source.groups, columns=stored, batch_rows=order.limits.read_rows)
     for batch in batches:
@@ -215,7 +216,7 @@ def _batches(
         first_row += batch.num_rows
         chosen = _chosen(batch, marked, include=order.include)
         if chosen.num_rows:
-            columns = [_of_type(kind, chosen[name]) for name, _, kind in order.columns]
+            columns = [in_type(kind, chosen[name]) for name, _, kind in order.columns]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
@@ -225,19 +226,31 @@ def _chosen(batch: pa.RecordBatch, marked: Mask | None, *, include: bool) -> pa.
     return batch.filter(pa.array(marked if include else ~marked))
 
 
-def _of_type(kind: pa.DataType, column: pa.Array) -> pa.Array:
+def in_type(kind: pa.DataType, column: pa.Array) -> pa.Array:
+    """Return a column of which `require_stored_as` said that it holds values of a type.
+
+    Raises:
+        OnlySparkError: a date or timestamp is of a time in which calendars differ.
+    """
     values = column if column.type == kind else column.cast(kind)
     require_one_calendar(values)
     return values
 
 
-def _require_alike(file: OpenFile, order: CopyOrder) -> None:
-    """Refuse files that lack a column, or of which Spark might read other values."""
-    require_read_alike(file, order.limits.only_spark, [name for name, _, _ in order.columns])
-    if (reason := unfaithful(file)) is not None:
+def require_stored_as(
+    file: OpenFile, columns: Sequence[tuple[str, pa.DataType]], limits: Limits
+) -> None:
+    """Check that a file has columns of these types, and that Spark reads the same values.
+
+    Raises:
+        OnlySparkError: a column is missing, or Spark might read others.
+    """
+    names = [name for name, _ in columns]
+    require_read_alike(file, limits.only_spark, names)
+    if (reason := unfaithful(file, names)) is not None:
         raise OnlySparkError(reason)
     schema = file.schema_arrow
-    for name, _, kind in order.columns:
+    for name, kind in columns:
         if schema.names.count(name) != 1:
             raise OnlySparkError(f"there is no column {name}, or more than one")
         stored = schema.field(name).type

@@ -124,9 +124,9 @@ class _Source:
         whole = {name: one_column(tables, name) for name in names}
         del found, tables  # memory is for the index now
         read_by_conditions = tuple(
-            in_one_array(_compared(kind, whole[name])) for name, kind in read
+            in_one_array(compared_column(kind, whole[name])) for name, kind in read
         )
-        columns = [_key_column(whole[name]) for name in keys]
+        columns = [key_column(whole[name]) for name in keys]
         del whole
         return cls(
             candidates=batch.candidates(columns, sorted_max=limits.sorted_keys),
@@ -347,8 +347,12 @@ def _column(kind: pa.DataType, place: int, ranges: Sequence[RowRange]) -> Column
     return cast_to(kind, pa.concat_arrays(parts))
 
 
-def _key_column(stored: pa.ChunkedArray) -> Column:
-    """Return a column of the source's key in the type that its values are compared in."""
+def key_column(stored: pa.ChunkedArray) -> Column:
+    """Return a column of the source's key in the type that its values are compared in.
+
+    Raises:
+        OnlySparkError: a date or timestamp is of a time in which calendars differ.
+    """
     kind = compared_type(stored.type)
     column = cast_to(kind, stored)
     if not is_text(kind):
@@ -359,8 +363,12 @@ def _key_column(stored: pa.ChunkedArray) -> Column:
     return column
 
 
-def _compared(kind: pa.DataType, column: Column) -> Column:
-    """Return a column that conditions read: they may order it, so calendars matter."""
+def compared_column(kind: pa.DataType, column: Column) -> Column:
+    """Return a column that conditions read: they may order it, so calendars matter.
+
+    Raises:
+        OnlySparkError: a date or timestamp is of a time in which calendars differ.
+    """
     values = cast_to(kind, column)
     require_one_calendar(values)
     return values

@@ -212,7 +212,7 @@ def read_columns(
     """
     file = OpenFile(path)
     schema = file.schema_arrow
-    _require_columns(path, schema, names)
+    require_columns(path, schema, names)
     num_rows = file.metadata.num_rows
     start, stop = part.rows(num_rows)
     # What is needed whole is decoded whole, unless its values are large.
@@ -223,7 +223,7 @@ def read_columns(
     return start, _between(ordered, start, stop)
 
 
-def _require_columns(path: DataPath, schema: pa.Schema, names: Sequence[str]) -> None:
+def require_columns(path: DataPath, schema: pa.Schema, names: Sequence[str]) -> None:
     """Refuse a file that is not any more what the driver has seen."""
     if missing := set(names).difference(schema.names):
         raise OnlySparkError(f"{label(path)} lacks column {min(missing)}")

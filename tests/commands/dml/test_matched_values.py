@@ -1,0 +1,230 @@
+"""New values from a source: workers compute the ones that Spark would, and refuse all others."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from puredelta.commands.dml import in_place
+from puredelta.log.replay.table_log import TableLog
+from puredelta.tables import DeltaMergeBuilder, DeltaTable
+from tests.commands.dml.tables import delta_fields, lay_table
+from tests.commands.dml.test_in_place import made_by_workers
+
+ZONE = dt.timezone.utc
+FIRST = dt.datetime(2024, 1, 1, tzinfo=ZONE)
+SCHEMA = pa.schema(
+    [
+        ("p", pa.int32()),
+        ("id", pa.int64()),
+        ("k", pa.string()),
+        ("n", pa.int32()),
+        ("d", pa.decimal128(9, 2)),
+        ("day", pa.date32()),
+        ("at", pa.timestamp("us", "UTC")),
+        ("x", pa.float64()),
+        *((f"c{n}", pa.int64()) for n in range(8)),
+    ]
+)
+SOURCE = (
+    "p int, id long, k string, n int, d decimal(9,2), day date, at timestamp, x double, "
+    "lo int, hi int"
+)
+
+
+def row(number: int) -> dict[str, Any]:
+    draw = random.Random(number)
+    some = draw.random
+    return {
+        "p": number // 40,
+        "id": None if number % 17 == 5 else number,
+        "k": None if number % 13 == 4 else f"k{number}",
+        "n": None if some() < 0.2 else draw.randrange(-5, 5),
+        "d": None if some() < 0.2 else Decimal(draw.randrange(-(10**8), 10**8)).scaleb(-2),
+        "day": None if some() < 0.2 else dt.date(2024, 1, 1) + dt.timedelta(number),
+        "at": None if some() < 0.2 else FIRST + dt.timedelta(hours=number, microseconds=number),
+        "x": draw.choice([None, 0.0, -0.0, float("nan"), number / 3]),
+        **{f"c{n}": number * n for n in range(8)},
+    }
+
+
+FILES = [[row(n) for n in range(start, start + 40)] for start in (0, 40, 80)]
+
+
+def mapped_fields() -> list[dict[str, Any]]:
+    """Return the table's columns with other names in files."""
+    fields = delta_fields(SCHEMA)
+    for number, one in enumerate(fields, 1):
+        one["metadata"] = {
+            "delta.columnMapping.id": number,
+            "delta.columnMapping.physicalName": f"col-{one['name']}",
+        }
+    return fields
+
+
+def source_rows(numbers: range) -> list[tuple[Any, ...]]:
+    """Return rows whose keys some rows of the table have, with other values."""
+    found = []
+    for number in numbers:
+        one, other = row(number), row(number + 1000)
+        values = (one["p"], one["id"], one["k"], *(other[n] for n in ("n", "d", "day", "at", "x")))
+        found.append((*values, -3, 3))
+    return found
+
+
+@dataclass(frozen=True)
+class Case:
+    """A MERGE, and what is special about the table."""
+
+    on: str
+    clauses: Callable[[DeltaMergeBuilder], DeltaMergeBuilder]
+    rows: list[tuple[Any, ...]] = field(default_factory=lambda: source_rows(range(0, 130, 3)))
+    table: dict[str, Any] = field(default_factory=dict)
+    is_refused: bool = False
+    """Whether some file is left to Spark."""
+
+
+def plain(merge: DeltaMergeBuilder) -> DeltaMergeBuilder:
+    return merge.whenMatchedUpdate(
+        set={
+            "n": "s.n",
+            "d": "s.d",
+            "day": "s.day",
+            "at": "s.at",
+            "x": "s.x",
+            "c1": "coalesce(s.n, t.c1)",
+            "c2": "CASE WHEN s.x > t.x THEN s.id ELSE t.c2 END",
+        }
+    )
+
+
+def of_clauses(merge: DeltaMergeBuilder) -> DeltaMergeBuilder:
+    return (
+        merge.whenMatchedUpdate("s.n < 0", set={"n": "s.n + t.n", "k": "concat(t.k, s.k)"})
+        .whenMatchedUpdate("t.c1 > 40", set={"n": "NULL", "c3": "t.c3 + s.id"})
+        .whenNotMatchedInsert(values={"id": "s.id", "p": "s.p", "n": "s.n"})
+        .whenNotMatchedBySourceUpdate("t.c1 < 60", set={"c4": "t.c4 - 1"})
+    )
+
+
+def one_value(merge: DeltaMergeBuilder) -> DeltaMergeBuilder:
+    return merge.whenMatchedUpdate(set={"c1": "s.n", "d": "t.d + s.d"})
+
+
+def text(merge: DeltaMergeBuilder) -> DeltaMergeBuilder:
+    return merge.whenMatchedUpdate(set={"c1": "s.n", "k": "lower(s.k)"})
+
+
+def between(*numbers: int) -> list[tuple[Any, ...]]:
+    """Return several rows for each key, with ranges that do not overlap."""
+    found = source_rows(range(0, 120, 3))
+    return [(*one[:8], low, low + 2) for one in found for low in numbers]
+
+
+CASES = {
+    "numbers": Case("t.id = s.id", plain),
+    "clauses": Case("t.id = s.id", of_clauses),
+    "texts": Case("t.k = s.k", plain),
+    "equal NULLs": Case("t.k <=> s.k AND t.p = s.p", one_value, source_rows(range(0, 40, 3))),
+    "several keys": Case("t.id = s.id AND t.k = s.k", text),
+    "one source row for many": Case("t.p = s.p", one_value, source_rows(range(0, 120, 40))),
+    "ranges": Case("t.id = s.id AND t.n >= s.lo AND t.n < s.hi", one_value, between(-6, -4, 0, 2)),
+    "the other rows of a key": Case(
+        "t.id = s.id AND s.lo = -4 AND t.p < 2", one_value, between(-6, -4, 0)
+    ),
+    "partitions": Case(
+        "t.p = s.p AND t.id = s.id AND (t.p > 0 OR s.lo < t.p)",
+        plain,
+        table={"partition_by": ["p"]},
+    ),
+    "other names": Case(
+        "t.id = s.id AND t.n >= s.lo",
+        of_clauses,
+        table={
+            "properties": {"delta.columnMapping.mode": "name"},
+            "physical": {name: f"col-{name}" for name in SCHEMA.names},
+            "fields": mapped_fields(),
+            "protocol": {"minReaderVersion": 2, "minWriterVersion": 5},
+        },
+    ),
+    "rows under a deletion vector": Case(
+        "t.id = s.id",
+        plain,
+        table={
+            "protocol": {
+                "minReaderVersion": 3,
+                "minWriterVersion": 7,
+                "readerFeatures": ["deletionVectors"],
+                "writerFeatures": ["deletionVectors"],
+            },
+            "deleted": {1: [3, 4]},
+        },
+    ),
+    "no ASCII": Case(
+        "t.id = s.id", text, [(*one[:2], "É", *one[3:]) for one in source_rows(range(40, 44))],
+        is_refused=True,
+    ),
+}  # fmt: skip
+SAMPLE = ("clauses", "ranges", "partitions")
+
+
+def merged(spark: SparkSession, path: Path, case: Case) -> tuple[Any, ...]:
+    """Run the statement; return what is to be equal, whoever computes the values."""
+    lay_table(path, SCHEMA, FILES, **case.table)
+    found = DeltaTable.forPath(spark, str(path))
+    source = spark.createDataFrame(case.rows, SOURCE)
+    case.clauses(found.alias("t").merge(source.alias("s"), case.on)).execute()
+    rows = sorted(map(repr, found.toDF().collect()))
+    adds = TableLog.open(str(path)).snapshot().files.adds()
+    stats = sorted(json.dumps(json.loads(add.stats or "{}"), sort_keys=True) for add in adds)
+    metrics = found.history(1).collect()[0]["operationMetrics"]
+    counts = {n: v for n, v in metrics.items() if "Time" not in n and "Bytes" not in n}
+    return rows, stats, counts
+
+
+@pytest.mark.parametrize(
+    "name",
+    [n if n in SAMPLE else pytest.param(n, marks=pytest.mark.thorough) for n in CASES],
+)
+def test_workers_write_what_spark_would(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    case = CASES[name]
+    done = made_by_workers(monkeypatch)
+    here = merged(spark, tmp_path / "here", case)
+    assert [bool(one.refused) for one in done] == [case.is_refused]
+    monkeypatch.setattr(in_place, "computed_values", lambda *_: "a test says so")
+    assert merged(spark, tmp_path / "spark", case) == here
+    assert len(done) == 1
+
+
+def test_a_report_says_why_spark_computes_values_of_the_source(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    lay_table(tmp_path, SCHEMA, FILES)
+    table = DeltaTable.forPath(spark, str(tmp_path)).alias("t")
+    source = spark.createDataFrame(source_rows(range(3)), SOURCE).alias("s")
+
+    def choice(on: str, value: str) -> tuple[str, str | None]:
+        merge = table.merge(source, on).whenMatchedUpdate(set={"c1": value})
+        (one,) = (c for c in merge.explain().choices if c.subject == "new values")
+        return one.chosen, one.reason
+
+    assert choice("t.id = s.id", "s.n")[0] == "computed by workers, in the files"
+    spark_does = "computed by Spark"
+    assert choice("t.id = s.id", "ascii(s.k)") == (
+        spark_does,
+        "Ascii is no function that workers compute",
+    )
+    by_join = "a value of the source, whose rows are found by a join"
+    assert choice("t.id > s.id", "s.n") == (spark_does, by_join)
