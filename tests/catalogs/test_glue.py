@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ boto3 = pytest.importorskip("boto3")
 moto = pytest.importorskip("moto")
 
 from puredelta.catalogs.catalog import (  # noqa: E402
+    CommittedVersion,
     DescribedSchema,
     TableCreation,
     TableIdentifier,
@@ -38,6 +40,9 @@ def lake(glue: Any) -> GlueCatalog:
     catalog = GlueCatalog(name="lake", client=lambda: glue)
     catalog.create_schema(DescribedSchema(name="Sales", comment="c", location="s3://lake/sales"))
     return catalog
+
+
+HERE = CommittedVersion(location="s3a://lake/sales/t ä%41", version=1, timestamp_ms=1)
 
 
 def create(catalog: GlueCatalog, name: TableIdentifier = ORDERS, **rest: Any) -> None:
@@ -129,14 +134,16 @@ def test_columns_follow_and_the_rest_of_the_entry_stays(lake: GlueCatalog, glue:
     create(lake)
     row = glue.get_table(DatabaseName="sales", Name="orders")["Table"]
     wider = {"type": "struct", "fields": [*ID["fields"], {"name": "note", "type": "string"}]}  # type: ignore[misc]
-    lake.follow(ORDERS, TableUpdate(columns=wider))
-    lake.follow(ORDERS, TableUpdate(set_properties={"a": "b"}))
+    elsewhere = replace(HERE, location="s3://lake/another")
+    lake.follow(ORDERS, TableUpdate(columns={"type": "struct", "fields": []}), elsewhere)
+    lake.follow(ORDERS, TableUpdate(columns=wider), HERE)
+    lake.follow(ORDERS, TableUpdate(set_properties={"a": "b"}), HERE)
     after = glue.get_table(DatabaseName="sales", Name="orders")["Table"]
     names = [column["Name"] for column in after["StorageDescriptor"]["Columns"]]
     assert names == ["id", "note"]
     for key in ("Parameters", "Description", "TableType"):
         assert after[key] == row[key]
-    lake.follow(ORDERS, TableUpdate(comment="other"))
+    lake.follow(ORDERS, TableUpdate(comment="other"), HERE)
     assert lake.describe(ORDERS).comment == "other"
 
 

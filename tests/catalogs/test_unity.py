@@ -16,6 +16,7 @@ import pytest
 
 from puredelta.catalogs.answers import loaded_table, location_from, vended_keys
 from puredelta.catalogs.catalog import (
+    CommittedVersion,
     KeyUse,
     LoadedTable,
     RatifiedCommit,
@@ -148,6 +149,36 @@ def test_an_external_table_is_created(server: UnityServer) -> None:
     assert created.kind is TableKind.EXTERNAL
     table = server.tables["main", "sales", "orders"]
     assert (table.fields, table.comment, table.properties) == (fields, "c", {"a": "b"})
+
+
+def test_an_external_table_shows_its_newest_definition(server: UnityServer) -> None:
+    external(server)
+    table = server.tables["main", "sales", "orders"]
+
+    def follow(version: int, column: str, location: str = table.location) -> None:
+        field = {"name": column, "type": "long", "nullable": True, "metadata": {}}
+        update = TableUpdate(columns={"type": "struct", "fields": [field]})
+        at = CommittedVersion(location=location, version=version, timestamp_ms=1)
+        unity(server).follow(ORDERS, update, at)
+
+    follow(4, "newer")
+    follow(3, "older")
+    follow(5, "elsewhere", "file:/another/table")
+    assert [field["name"] for field in table.fields] == ["newer"]
+    assert table.properties["delta.lastUpdateVersion"] == "4"
+    server.fail("GET", TABLE, "change", change=lambda answer: {**answer, **_older(answer)})
+    follow(6, "newest")
+    assert [field["name"] for field in table.fields] == ["newest"]
+    requests = len(server.requests)
+    unity(server).follow(
+        ORDERS, TableUpdate(), CommittedVersion(location="x", version=9, timestamp_ms=1)
+    )
+    assert len(server.requests) == requests
+
+
+def _older(answer: dict[str, Any]) -> dict[str, Any]:
+    """Return the metadata of an answer with the etag of an older one."""
+    return {"metadata": {**answer["metadata"], "etag": "etag-0"}}
 
 
 def test_a_redirect_is_not_followed(server: UnityServer) -> None:
@@ -342,7 +373,9 @@ def test_settings_of_the_connector_are_taken_unchanged(server: UnityServer) -> N
     assert found.catalog.load(ORDERS).table_id == "1"
     assert found.storage_options == {"endpoint": "http://minio:9000"}
     assert find_catalog(settings, "ice") is None
-    assert find_catalog(settings, "spark_catalog") is None
+    with pytest.raises(InvalidRequestError, match=r"spark_catalog is set.*its own name"):
+        find_catalog(settings, "spark_catalog")
+    assert find_catalog({}, "spark_catalog") is None
     with_path = settings | {"spark.sql.catalog.main.uri": f"{server.url}/api/2.1/unity-catalog"}
     again = find_catalog(with_path, "main")
     assert again is not None

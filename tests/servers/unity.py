@@ -53,6 +53,7 @@ _ACTIONS = frozenset(
         "set-properties",
         "set-protocol",
         "set-table-comment",
+        "update-metadata-snapshot-version",
     }
 )
 
@@ -254,6 +255,9 @@ class UnityServer:
             raise invalid("set-table-comment requires a comment.")
         added = actions.pop("add-commit", None)
         reported = actions.pop("set-latest-backfilled-version", None)
+        shown = actions.get("update-metadata-snapshot-version")
+        if shown is not None and table.kind != "EXTERNAL":
+            raise invalid("update-metadata-snapshot-version is only supported for EXTERNAL tables")
         if (added or reported) and table.kind != "MANAGED":
             raise invalid("add-commit requires a MANAGED Delta table.")
         if added is not None and not self._add(table, added["commit"]):
@@ -304,6 +308,8 @@ class UnityServer:
         table.partition = partition.get("partition-columns", table.partition)
         table.comment = actions.get("set-table-comment", {}).get("comment", table.comment)
         table.properties |= _domains(actions.get("set-domain-metadata", {}).get("updates", {}))
+        if (shown := actions.get("update-metadata-snapshot-version")) is not None:
+            table.properties["delta.lastUpdateVersion"] = str(shown["last-commit-version"])
         table.etag += 1
 
     def stage(self, _: Any, body: Any, catalog: str, schema: str) -> Any:

@@ -26,10 +26,15 @@ import puredelta.tables
 from puredelta.activation.data_source import DeltaSource
 from puredelta.activation.patched_methods import Owner, patched
 from puredelta.activation.patches import Patches
-from puredelta.catalogs.settings import SESSION_CATALOG, SPARK_PREFIX, UNITY_CLASSES
+from puredelta.catalogs.settings import (
+    SESSION_CATALOG,
+    SPARK_PREFIX,
+    UNITY_CLASSES,
+    require_own_name,
+)
 from puredelta.errors import InvalidRequestError, Message
 from puredelta.spark.jvm.gateway import has_class
-from puredelta.spark.session.session import is_connect
+from puredelta.spark.session.session import is_connect, settings_of
 from puredelta.version import __version__
 
 _NAME = "delta"
@@ -159,6 +164,10 @@ def activate(spark: SparkSession, *, delta_module: bool = False) -> bool:
         Whether the session is active. A session that has delta-spark's JAR is left alone,
         with a warning: it supports Delta already.
 
+    Raises:
+        InvalidRequestError: a setting makes ``spark_catalog`` a catalog of this library
+            (INVALID_CONF_VALUE).
+
     Examples:
         >>> import puredelta
         >>> puredelta.activate(spark)  # doctest: +SKIP
@@ -177,6 +186,7 @@ def activate(spark: SparkSession, *, delta_module: bool = False) -> bool:
         return False
     if not (_is_free_of_delta_spark(spark) and _loads_no_catalog(spark)):
         return False
+    require_own_name(settings_of(spark))
     if delta_module:
         install_delta_module()
     package = _CONNECT if is_connect(spark) else _CLASSIC

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
-from urllib.parse import quote, unquote
+from urllib.parse import quote, unquote, urlsplit
 
 from puredelta.protocol.actions.log_paths import STAGED_DIRECTORY, staged_version
 
@@ -80,6 +80,16 @@ def name_of_address(location: str) -> TableIdentifier | None:
         return None
     parts = [unquote(part) for part in location.removeprefix(_SCHEME).split("/")]
     return TableIdentifier(*parts) if len(parts) == _NUM_PARTS else None
+
+
+def is_same_place(one: str, other: str) -> bool:
+    """Return whether two decoded locations are one directory, however its scheme is spelled.
+
+    >>> is_same_place("file:///data/t/", "file:/data/t"), is_same_place("s3://b/t", "s3a://b/t")
+    (True, True)
+    """
+    first, second = (urlsplit(location)[1:] for location in (one.rstrip("/"), other.rstrip("/")))
+    return first == second
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,6 +242,16 @@ NO_UPDATE = TableUpdate()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CommittedVersion:
+    """A commit that no catalog ratified, as a catalog learns of it afterwards."""
+
+    location: str
+    """Of the table that it belongs to."""
+    version: int
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableCreation:
     """A table whose version 0 is written, as the catalog learns of it."""
 
@@ -335,8 +355,11 @@ class ListedCatalog(Catalog, Protocol):
     def default_location(self, name: TableIdentifier) -> str | None:
         """Return the place of a new table that names none; None where `stage` chooses it."""
 
-    def follow(self, name: TableIdentifier, update: TableUpdate) -> None:
-        """Take over the changes of a table whose commits the catalog does not ratify."""
+    def follow(self, name: TableIdentifier, update: TableUpdate, at: CommittedVersion) -> None:
+        """Take over the changes of a table whose commits the catalog does not ratify.
+
+        Nothing happens if the name has come to mean another table, or shows a newer version.
+        """
 
     def describe(self, name: TableIdentifier) -> CatalogEntry:
         """Return what the catalog says of a table of any format."""

@@ -17,6 +17,7 @@ from puredelta.catalogs.answers import location_from
 from puredelta.catalogs.catalog import (
     NO_UPDATE,
     CatalogEntry,
+    CommittedVersion,
     DescribedSchema,
     KeylessCatalog,
     ListedTable,
@@ -27,6 +28,7 @@ from puredelta.catalogs.catalog import (
     TableIdentifier,
     TableKind,
     TableUpdate,
+    is_same_place,
 )
 from puredelta.catalogs.failures import CatalogRequestError, Refusal
 from puredelta.catalogs.glue_entries import (
@@ -204,11 +206,13 @@ class GlueCatalog(KeylessCatalog):
         self._call("create_table", DatabaseName=database, TableInput=entry)
         return self.load(creation.name)
 
-    def follow(self, name: TableIdentifier, update: TableUpdate) -> None:
+    def follow(self, name: TableIdentifier, update: TableUpdate, at: CommittedVersion) -> None:
         """List the columns and the comment of a table as its newest commit has them."""
         if update.columns is None and update.comment is None:
             return
         row = self._row(name)
+        if not is_same_place(self._location(row, name), at.location):
+            return
         entry = {"Name": row["Name"], **{key: row[key] for key in _KEPT if key in row}}
         entry["StorageDescriptor"] = dict(storage_of(row))
         if update.columns is not None:

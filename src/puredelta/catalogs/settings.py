@@ -92,6 +92,8 @@ def find_catalog(settings: Mapping[str, str], name: str) -> ConfiguredCatalog | 
     Raises:
         InvalidRequestError: a setting of the catalog is wrong (INVALID_CONF_VALUE).
     """
+    if name.lower() == SESSION_CATALOG:
+        require_own_name(settings)
     if name not in catalog_names(settings):
         return None
     theirs = _below(settings, f"{SPARK_PREFIX}{name}.")
@@ -106,6 +108,25 @@ def find_catalog(settings: Mapping[str, str], name: str) -> ConfiguredCatalog | 
     if kind != "unity":
         raise _wrong(f"{OWN_PREFIX}{name}.type", f"is {kind!r}. Use unity or glue")
     return ConfiguredCatalog(catalog=_unity(name, theirs, own), storage_options=options)
+
+
+def require_own_name(settings: Mapping[str, str]) -> None:
+    """Refuse settings that make Spark's session catalog one of this library.
+
+    Raises:
+        InvalidRequestError: there is such a setting (INVALID_CONF_VALUE).
+    """
+    prefix = f"{OWN_PREFIX}{SESSION_CATALOG}."
+    keys = [key for key in settings if key.startswith(prefix)]
+    theirs = f"{SPARK_PREFIX}{SESSION_CATALOG}"
+    if settings.get(theirs, "").strip() in UNITY_CLASSES:
+        keys.append(theirs)
+    if keys:
+        raise _wrong(
+            keys[0],
+            f"is set, and {SESSION_CATALOG} is always Spark's own catalog. Give the other catalog "
+            f"its own name ({SPARK_PREFIX}NAME), and say USE NAME.SCHEMA for short names",
+        )
 
 
 def _glue(name: str, own: Mapping[str, str]) -> GlueCatalog:

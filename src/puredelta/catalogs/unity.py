@@ -27,6 +27,7 @@ from puredelta.catalogs.answers import (
 from puredelta.catalogs.catalog import (
     NO_UPDATE,
     CatalogEntry,
+    CommittedVersion,
     DescribedSchema,
     KeyUse,
     ListedTable,
@@ -37,6 +38,7 @@ from puredelta.catalogs.catalog import (
     TableIdentifier,
     TableUpdate,
     VendedKeys,
+    is_same_place,
 )
 from puredelta.catalogs.failures import CatalogRequestError, Refusal, refusal_of
 from puredelta.catalogs.tokens import TokenSource
@@ -55,6 +57,9 @@ _NO_API = (
 )
 _SHOWN = 500
 _LOCAL_PREFIX = "file:"
+_FOLLOWED_TIMES_MAX = 5
+_SHOWN_VERSION = "delta.lastUpdateVersion"
+"""The property with the version whose definition the server shows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,9 +135,28 @@ class UnityCatalog:
         del name
         return None
 
-    def follow(self, name: TableIdentifier, update: TableUpdate) -> None:
-        """Do nothing: the server keeps no copy of an external table's definition in step."""
-        del name, update
+    def follow(self, name: TableIdentifier, update: TableUpdate, at: CommittedVersion) -> None:
+        """Let an external table show the definition of a version, unless it shows a newer one."""
+        if not (update.changes_metadata or update.domains or update.removed_domains):
+            return
+        shown = {
+            "action": "update-metadata-snapshot-version",
+            "last-commit-version": at.version,
+            "last-commit-timestamp-ms": at.timestamp_ms,
+        }
+        for n in range(_FOLLOWED_TIMES_MAX):
+            table = self.load(name)
+            newest = table.properties.get(_SHOWN_VERSION, "")
+            is_older = newest.isdecimal() and int(newest) >= at.version
+            if is_older or not is_same_place(table.location, at.location):
+                return
+            try:
+                self._update(table, [*update_json(update), shown], etag=table.etag)
+            except CatalogRequestError as refused:
+                if refused.refusal is not Refusal.CHANGED or n == _FOLLOWED_TIMES_MAX - 1:
+                    raise
+            else:
+                return
 
     def load(self, name: TableIdentifier) -> LoadedTable:
         """Return the table, with the commits that are not forgotten yet."""

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from puredelta.catalogs.catalog import name_of_address
+from puredelta.catalogs.catalog import CommittedVersion, name_of_address
 from puredelta.commands.command import Command, PostCommitHook
 from puredelta.commands.dependent_rules import require_harmless_change
 from puredelta.commands.generate import update_manifests
@@ -152,7 +152,12 @@ def _follow_in_catalog(command: Command, committed: Committed) -> None:
         return
     before = None if command.existing is None else command.existing.config
     update = table_update(before, committed.config, committed.actions)
-    require_catalog(command.spark, name.catalog).follow(name, update)
+    at = CommittedVersion(
+        location=command.log.root_uri,
+        version=committed.version,
+        timestamp_ms=committed.timestamp_ms,
+    )
+    require_catalog(command.spark, name.catalog).follow(name, update, at)
 
 
 def _follow(command: Command, committed: Committed) -> None:

@@ -268,6 +268,26 @@ def test_external_tables(main: SparkSession, server: UnityServer, tmp_path: Path
         main.sql(f"CREATE TABLE main.sales.third USING delta LOCATION '{place}'")
 
 
+def test_columns_of_an_external_table_follow(
+    main: SparkSession, server: UnityServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    name = "main.sales.events"
+    main.sql(f"CREATE TABLE {name} (id BIGINT) USING delta LOCATION '{tmp_path / 'events'}'")
+    main.sql(f"ALTER TABLE {name} ADD COLUMNS (note STRING)")
+    main.sql(
+        f"MERGE WITH SCHEMA EVOLUTION INTO {name} t USING (SELECT 1L AS id, 2 AS more) s "
+        "ON t.id = s.id WHEN NOT MATCHED THEN INSERT *"
+    )
+    table = table_of(server, "events")
+    assert [field["name"] for field in table.fields] == ["id", "note", "more"]
+    assert table.properties["delta.lastUpdateVersion"] == "2"
+    server.fail("POST", "/delta/v1/catalogs/main/schemas/sales/tables/events", "403")
+    main.sql(f"ALTER TABLE {name} ADD COLUMNS (last INT)")
+    assert main.table(name).columns == ["id", "note", "more", "last"]
+    assert "Version 3" in caplog.text
+    assert len(table.fields) == 3
+
+
 def test_reads_of_the_table_itself_count_under_every_name(
     main: SparkSession, server: UnityServer, tmp_path: Path
 ) -> None:

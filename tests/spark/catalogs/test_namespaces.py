@@ -11,7 +11,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import puredelta
-from puredelta.errors import DeltaError, UnsupportedError
+from puredelta.errors import DeltaError, InvalidRequestError, UnsupportedError
+from puredelta.spark.write.parquet_job import temporary_settings
 from tests.servers.unity import Table, UnityServer, unity_server
 
 PREFIX = "spark.sql.catalog.main"
@@ -328,3 +329,10 @@ def test_statements_of_spark_are_refused_by_name(main: SparkSession, text: str) 
     with pytest.raises(UnsupportedError, match=r"catalog main") as refused:
         main.sql(text)
     assert "Py4J" not in str(refused.value)
+
+
+def test_the_session_catalog_is_never_another_one(spark: SparkSession) -> None:
+    with temporary_settings(spark, {"spark.puredelta.catalog.spark_catalog.uri": "http://x"}):
+        with pytest.raises(InvalidRequestError, match="always Spark's own catalog"):
+            puredelta.activate(spark)
+        assert puredelta.sql(spark, "SELECT 1 AS one").first() == (1,)
