@@ -21,7 +21,7 @@ from puredelta.protocol.actions.actions import Action, Metadata, Protocol
 from puredelta.protocol.actions.operations import Operation
 from puredelta.protocol.features.feature_registry import Capability
 from puredelta.store.registry import Storage
-from tests.log.tables import Client, add, feature_protocol, metadata
+from tests.log.tables import SCHEMA, Client, add, feature_protocol, metadata
 from tests.servers.unity import LostError, UnityServer
 
 ORDERS = TableIdentifier("main", "sales", "orders")
@@ -80,7 +80,8 @@ class Orders:
         )
         orders = cls(TableLog(store), catalog)
         first = replace(
-            metadata(), configuration={**staged.required_properties, **rest.pop("properties", {})}
+            metadata(schema=rest.pop("schema", SCHEMA)),
+            configuration={**staged.required_properties, **rest.pop("properties", {})},
         )
         orders.commit([MANAGED, first], on=None, operation=CREATE, **rest)
         return orders
