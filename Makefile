@@ -82,7 +82,7 @@ faults: dev-env ## Let every store call and write of data files of every command
 	@$(JAVA) $(DEV)/bin/python -m simulation.sweep $(ARGS)
 	@$(JAVA) $(DEV)/bin/python -m pytest -q -m faults tests
 
-catalogs: dev-env ## Run the suite of catalogs, and eight processes on one managed table (UC_URL and UC_TOKEN: a real server)
+catalogs: dev-env ## Run the suite of catalogs, every recorded statement by name, and eight processes on one table (UC_URL and UC_TOKEN: a real server)
 	@PUREDELTA_CATALOG_COMMITS=$${PUREDELTA_CATALOG_COMMITS:-25} $(JAVA) $(DEV)/bin/python -m pytest -q \
 		tests/catalogs tests/log/managed tests/spark/catalogs
 	@$(DEV)/bin/python -m simulation.catalogs

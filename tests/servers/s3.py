@@ -14,16 +14,28 @@ from tests.servers.process import LOOPBACK, Server, answers, free_port, program
 
 BUCKET = "tables"
 KEY = SECRET = "minioadmin"
+UNTIL = "until-"
+"""The session token of a key that moto refuses later: milliseconds since 1970 follow."""
+WRONG = "wrong"
+"""The session token of a key that moto refuses."""
 SERVERS = ("moto", "versitygw", "minio")
 
 _MOTO = """
-import sys, logging
+import sys, logging, time
 logging.getLogger("werkzeug").setLevel(logging.ERROR)
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import run_simple, WSGIRequestHandler
 WSGIRequestHandler.protocol_version = "HTTP/1.1"
 app = DomainDispatcherApplication(create_backend_app)
-run_simple(sys.argv[1], int(sys.argv[2]), app, threaded=True)
+
+def with_keys_that_expire(environ, start):
+    kind, _, until = environ.get("HTTP_X_AMZ_SECURITY_TOKEN", "").partition("-")
+    if kind == "wrong" or (kind == "until" and time.time() * 1000 > int(until)):
+        start("403 Forbidden", [("Content-Type", "application/xml")])
+        return [b"<Error><Code>ExpiredToken</Code><Message>expired</Message></Error>"]
+    return app(environ, start)
+
+run_simple(sys.argv[1], int(sys.argv[2]), with_keys_that_expire, threaded=True)
 """
 
 

@@ -310,7 +310,7 @@ class UnityCatalog:
         secrets = () if token is None else (token,)
         text = (
             f"Catalog {self.name} answered {method} {path} with status {answer.status}"
-            f"{f' ({kind})' if kind else ''}: {said or refusal.value}."
+            f"{f' ({kind})' if kind else ''}: {(said or refusal.value).rstrip('.')}."
         )
         hint = _HINTS.get(refusal, "")
         return CatalogRequestError(

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import itertools
 import logging
+import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from pyspark.sql import SparkSession
 
 import puredelta
 from puredelta.catalogs.failures import CatalogRequestError
-from tests.servers.s3 import BUCKET, is_installed, s3_server
+from puredelta.errors import DeltaError
+from tests.servers.proxy import Proxy
+from tests.servers.s3 import BUCKET, UNTIL, WRONG, is_installed, s3_server
 from tests.servers.unity import RefusedError, UnityServer, unity_server
 
 PREFIX = "spark.sql.catalog.main"
@@ -130,3 +135,89 @@ def test_a_reader_without_the_right_to_write(
         main.sql("INSERT INTO main.sales.orders VALUES (2)")
     server.credentials = original  # type: ignore[method-assign]
     assert main.table("main.sales.orders").count() == 1
+
+
+def until(server: UnityServer, lives_ms: int) -> list[int]:
+    """Let keys expire after a time, and return the times of those that were handed out."""
+    handed_out: list[int] = []
+
+    def keys(_: str) -> dict[str, str]:
+        handed_out.append(int(time.time() * 1000) + lives_ms)
+        return {**_KEY, "s3.session-token": f"{UNTIL}{handed_out[-1]}"}
+
+    server.keys, server.keys_live_ms = keys, lives_ms
+    return handed_out
+
+
+_KEY = {"s3.access-key-id": "vended-id", "s3.secret-access-key": SECRET}
+
+
+def test_an_expired_key_is_renewed_in_the_driver(main: SparkSession, server: UnityServer) -> None:
+    handed_out = until(server, 60_000)
+    main.sql("CREATE TABLE main.sales.orders AS SELECT 1 AS id")
+    until(server, -1_000)
+    with pytest.raises(DeltaError) as expired:
+        main.table("main.sales.orders").collect()
+    assert SECRET not in str(expired.value)
+    assert UNTIL not in str(expired.value)
+    until(server, 60_000)
+    assert main.table("main.sales.orders").count() == 1
+    assert handed_out
+
+
+def test_a_wrong_key_is_one_error_and_writes_nothing(
+    main: SparkSession, server: UnityServer
+) -> None:
+    until(server, 60_000)
+    main.sql("CREATE TABLE main.sales.orders AS SELECT 1 AS id")
+    server.keys = lambda _: {**_KEY, "s3.session-token": WRONG}
+    with pytest.raises(DeltaError) as refused:
+        main.sql("INSERT INTO main.sales.orders VALUES (2)")
+    assert server.tables["main", "sales", "orders"].latest == 0
+    assert SECRET not in str(refused.value)
+    until(server, 60_000)
+    assert main.table("main.sales.orders").count() == 1
+
+
+@pytest.mark.thorough
+def test_a_merge_outlives_its_keys(main: SparkSession, server: UnityServer, endpoint: str) -> None:
+    until(server, 600_000)  # workers that are slow to start
+    main.sql("CREATE TABLE main.sales.orders AS SELECT id, 'old' AS note FROM range(100)")
+    handed_out = until(server, 10_000)
+    with Proxy(endpoint, delay_seconds=0.4) as slow:
+        main.conf.set(f"{OWN}.storage.endpoint", slow.endpoint)
+        started = time.monotonic()
+        main.sql(
+            "MERGE INTO main.sales.orders t USING (SELECT id * 2 AS id, 'new' AS note FROM "
+            "range(80)) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET * "
+            "WHEN NOT MATCHED THEN INSERT *"
+        )
+        seconds = time.monotonic() - started
+        main.conf.set(f"{OWN}.storage.endpoint", endpoint)
+    assert seconds > 10, "the keys live ten"
+    assert len(handed_out) > 2
+    counts = main.sql("SELECT note, count(*) FROM main.sales.orders GROUP BY note").collect()
+    assert {row[0]: row[1] for row in counts} == {"new": 80, "old": 50}
+
+
+@pytest.mark.thorough
+def test_a_write_is_repeated_whose_keys_expired_meanwhile(
+    main: SparkSession, server: UnityServer, tmp_path: Path
+) -> None:
+    until(server, 600_000)
+    main.sql("CREATE TABLE main.sales.orders AS SELECT 1L AS id")
+    frame = main.table("main.sales.orders")
+    handed_out = until(server, 9_000)
+    seen = str(tmp_path / "seen")
+
+    def slow_once(rows: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        if not os.path.exists(seen):  # noqa: PTH110 - in a worker
+            open(seen, "w").close()  # noqa: PTH123
+            time.sleep(12)
+        yield from rows
+
+    rows = main.range(5).repartition(1).mapInPandas(slow_once, "id long")
+    rows.write.format("delta").mode("append").saveAsTable("main.sales.orders")
+    assert main.table("main.sales.orders").count() == 6
+    assert len(handed_out) > 1
+    assert frame.count() == 1, "a frame reads with the keys of now"

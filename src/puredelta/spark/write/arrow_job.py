@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -86,13 +87,15 @@ class ArrowJob:
 
 
 def run_arrow_job(rows: DataFrame, job: ArrowJob) -> dict[str, FileAnswer]:
-    """Write ``rows`` and return the answers by path, relative to the root; runs one Spark job."""
+    """Write ``rows`` and return the answers by path, relative to the root.
+
+    Runs one Spark job, and once more if it was refused and there are other keys by now.
+    """
     spark = rows.sparkSession
     _require_plain(WriterSettings.of(spark), job)
     order = WriteOrder(
         schema=arrow_schema(job.schema).with_metadata({"org.apache.spark.version": spark.version}),
-        directory=_reached(job, job.directory),
-        changes_directory=job.changes_directory and _reached(job, job.changes_directory),
+        **_directories(job),
         partition_columns=tuple(map(escape_partition_text, job.partition_columns)),
         escapes=_ESCAPES,
         codec=_codec(rows, job),
@@ -105,12 +108,10 @@ def run_arrow_job(rows: DataFrame, job: ArrowJob) -> dict[str, FileAnswer]:
     trees = [tree for tree in (job.directory, job.changes_directory) if tree is not None]
     with removed_on_failure(trees, job.store), named_failures(job.location):
         job.store.name_rule()  # before rows are written that no commit could name
-        with tagged_jobs(rows.sparkSession):
-            found = streamed(rows, write_stream, WRITE_ORDERS.encode(order), _ANSWERS).toArrow()
-        answers = [
-            FILE_ANSWERS.decode(pickle.loads(packed))  # noqa: S301 - our own
-            for packed in found["answer"].to_pylist()
-        ]
+        answers = _answers(rows, order)
+        if any(answer.refusal for answer in answers):  # keys may have expired during the job
+            again = replace(order, **_directories(job))
+            answers = answers if again == order else _answers(rows, again)
         written = _by_path(job, answers)
         for tree in trees:
             keep_answered(
@@ -119,6 +120,23 @@ def run_arrow_job(rows: DataFrame, job: ArrowJob) -> dict[str, FileAnswer]:
                 {path: one for path, one in written.items() if path.startswith(f"{tree}/")},
             )
     return written
+
+
+def _answers(rows: DataFrame, order: WriteOrder) -> list[FileAnswer]:
+    with tagged_jobs(rows.sparkSession):
+        found = streamed(rows, write_stream, WRITE_ORDERS.encode(order), _ANSWERS).toArrow()
+    return [
+        FILE_ANSWERS.decode(pickle.loads(packed))  # noqa: S301 - our own
+        for packed in found["answer"].to_pylist()
+    ]
+
+
+def _directories(job: ArrowJob) -> dict[str, Any]:
+    """Return the target directories as workers open them, with the keys of now."""
+    return {
+        "directory": _reached(job, job.directory),
+        "changes_directory": job.changes_directory and _reached(job, job.changes_directory),
+    }
 
 
 def _by_path(job: ArrowJob, answers: Sequence[FileAnswer]) -> dict[str, FileAnswer]:
