@@ -152,6 +152,22 @@ def test_pages_are_found_by_their_index(tmp_path: Path) -> None:
     assert num_pages > 2 * 4
 
 
+def test_a_file_with_a_damaged_page_index_is_encoded_whole(tmp_path: Path) -> None:
+    source = tmp_path / "old.parquet"
+    pq.write_table(pa.table({"a": range(1000)}), source, row_group_size=250, write_page_index=True)
+    sound, file = source.read_bytes(), ParquetBytes.of(byte_ranges(str(source)))
+    span = file.footer.groups[1].chunks[0].offset_index
+    assert span is not None
+    at, end = span
+    for seed in range(100):
+        damaged = random.Random(seed).randbytes(end - at)
+        source.write_bytes(sound[:at] + damaged + sound[end:])
+        answer = rewritten(source, [3])
+        assert answer.name is not None
+        new = tmp_path / answer.name
+        assert pq.read_table(new).column("a").to_pylist() == [*range(3), *range(4, 1000)]
+
+
 def pages_of(offset_index: bytes) -> list[tuple[int, int]]:
     from puredelta.worker.footers.thrift_compact import RawStruct  # noqa: PLC0415
 

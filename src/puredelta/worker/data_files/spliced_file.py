@@ -183,22 +183,10 @@ class SplicedFile:
         Raises:
             UnsupportedLayoutError: it would not be a sound file.
         """
-        every = [one for _, placed, *_ in self._groups for one in placed]
-        _read_indexes([one for one in every if not one.source.in_memory])
-        for one in every:
-            if (span := one.bloom_span()) is not None and (found := _whole(one, span)) is not None:
-                one.chunk.set_bloom_filter(self._at, len(found))
-                self._write(found)
-        for one in every:
-            if one.column_index is not None and one.offset_index is not None:
-                found = one.found[one.column_index]
-                one.chunk.set_column_index(self._at, len(found))
-                self._write(found)
-        for one in every:
-            if one.offset_index is not None:
-                found = shifted_pages(one.found[one.offset_index], one.shift)
-                one.chunk.set_offset_index(self._at, len(found))
-                self._write(found)
+        try:
+            self._write_indexes()
+        except IndexError:
+            raise UnsupportedLayoutError("a page index or Bloom filter that is cut short") from None
         groups = [
             group.with_chunks(
                 [one.chunk for one in placed], ordinal=number, start=start, replaced=replaced
@@ -217,6 +205,29 @@ class SplicedFile:
             raise UnsupportedLayoutError(f"put together, {reason}") from None
         self._write(end)
         return MAGIC + end
+
+    def _write_indexes(self) -> None:
+        """Write Bloom filters and page indexes; they follow all row groups.
+
+        Raises:
+            IndexError: one is cut short.
+        """
+        every = [one for _, placed, *_ in self._groups for one in placed]
+        _read_indexes([one for one in every if not one.source.in_memory])
+        for one in every:
+            if (span := one.bloom_span()) is not None and (found := _whole(one, span)) is not None:
+                one.chunk.set_bloom_filter(self._at, len(found))
+                self._write(found)
+        for one in every:
+            if one.column_index is not None and one.offset_index is not None:
+                found = one.found[one.column_index]
+                one.chunk.set_column_index(self._at, len(found))
+                self._write(found)
+        for one in every:
+            if one.offset_index is not None:
+                found = shifted_pages(one.found[one.offset_index], one.shift)
+                one.chunk.set_offset_index(self._at, len(found))
+                self._write(found)
 
     def _write(self, content: bytes | memoryview) -> None:
         self._sink.write(content)
