@@ -39,6 +39,7 @@ _VARINT = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
 _SHAPES_MAX = 16
 _DOUBLE_BYTES = 8
 _KEPT_BYTES = 2
+_BYTES_AT_ONCE = 4
 
 _NULLS, _HIGH, _LOW = (3, 12, 3), (3, 12, 5), (3, 12, 6)
 """``ColumnChunk.meta_data.statistics``: ``null_count``, ``max_value``, ``min_value``."""
@@ -65,16 +66,13 @@ Raw: TypeAlias = int | float | bytes
 Path: TypeAlias = tuple[int, ...]
 Found: TypeAlias = "tuple[int, int | None, Raw | None, Raw | None]"
 """Where the next field begins, the number of NULLs (or of rows), minimum and maximum."""
-ReadShape: TypeAlias = Callable[[bytes, int], "Found | None"]
-"""Reads what begins at a position; ``None`` if it has another shape.
+ReadShape: TypeAlias = Callable[[bytes, int, int], "Found | None"]
+"""Reads what begins at a position; ``None`` if it has another shape, or if it describes a column
+chunk that does not end before a place in the file.
 
 Raises:
     IndexError: the bytes end too early.
 """
-
-
-EndsWithin: TypeAlias = Callable[[bytes, int, int], bool]
-"""Tells whether the pages of the chunk that is described at a position are before a place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +90,7 @@ class Walk:
         self._content = content
         self._fixed_width = fixed_width
         self._parts: list[bytes | _Hole] = []
-        self._places: dict[Path, int] = {}
+        self._places: list[Path] = []
         self._groups: list[Path] = []
 
     def struct(self, path: Path = (), *, number: int = 0) -> None:
@@ -131,6 +129,9 @@ class Walk:
             self._groups
         ) or ((_HIGH in self._groups) != (_LOW in self._groups)):
             raise UnsupportedLayoutError("statistics in an unusual order")
+        if tuple(self._places) not in (_PLACES, _PLACES[:-1], ()):
+            raise UnsupportedLayoutError("places in an unusual order")
+        num_places = len(self._places)
         steps: list[tuple[bytes, Path | None]] = []
         segment = b""
         for part in self._parts:
@@ -142,23 +143,15 @@ class Walk:
         steps.append((segment, None))
         if len(steps) == 1:
             groups = tuple(self._groups) if is_wanted else ()
-            return _read_fixed(segment, groups, _UNPACK.get(physical))
+            return _read_fixed(segment, groups, _UNPACK.get(physical), num_places)
         if [path for _, path in steps] == [_HIGH, _LOW, None] and self._groups[0] == _NULLS:
-            return _read_two_texts(steps)
-        return _read_with_holes(steps)
+            return _read_two_texts(steps, num_places)
+        return _read_with_holes(steps, num_places)
 
-    def ends_within(self) -> EndsWithin:
-        """Return what checks the places in bytes of the shape that was stepped over."""
-        places = list(self._places.values())
-        if tuple(self._places) not in (_PLACES, _PLACES[:-1]):
-            raise UnsupportedLayoutError("places in an unusual order")
-        before = self._parts[: places[-1] + 1]
-        segments = [part for part in before if not isinstance(part, _Hole)]
-        if len(segments) < len(before):
-            raise UnsupportedLayoutError("places after bounds")
-        for place in places:
-            segments[place] = b"(" + _VARINT + b")"
-        return _within(b"".join(segments))
+    @property
+    def has_places(self) -> bool:
+        """Whether the places of a column chunk were stepped over."""
+        return bool(self._places)
 
     def _literal(self, start: int) -> None:
         self._parts.append(re.escape(self._content[start : self.position]))
@@ -176,9 +169,12 @@ class Walk:
             self._groups.append(path)
             self._parts.append(b"(" + _VARINT + b")")
         else:
-            if path in _PLACES:
-                self._places[path] = len(self._parts)
-            self._parts.append(_VARINT)
+            is_place = path in _PLACES
+            if is_place:
+                self._places.append(path)
+                if any(isinstance(part, _Hole) for part in self._parts):
+                    raise UnsupportedLayoutError("places after bounds")
+            self._parts.append(b"(" + _VARINT + b")" if is_place else _VARINT)
 
     def _text(self, path: Path) -> None:
         start = self.position
@@ -215,36 +211,32 @@ class KnownShapes:
 
     physical: str
     shapes: list[ReadShape] = field(default_factory=list)
-    places: list[EndsWithin] = field(default_factory=list)
-    """Of the same shapes; none of the end of a row group."""
     is_wanted: bool = True
     """Whether its numbers and bounds are read."""
 
-    def read(self, content: bytes, position: int) -> Found | None:
+    def read(self, content: bytes, position: int, data_end: int) -> Found | None:
         """Read what begins at a position; ``None`` if it has none of the known shapes."""
         for number, shape in enumerate(self.shapes):
-            found = shape(content, position)
+            found = shape(content, position, data_end)
             if found is not None:
                 if number:
                     self.shapes.insert(0, self.shapes.pop(number))
-                    if self.places:
-                        self.places.insert(0, self.places.pop(number))
                 return found
         return None
 
-    def learn(self, content: bytes, position: int, *, number: int) -> Found:
+    def learn(self, content: bytes, position: int, data_end: int, *, number: int) -> Found:
         """Note the shape of what begins here, after the field of this number."""
         walk = Walk(content, position, fixed_width=self.physical != "BYTE_ARRAY")
         walk.struct(number=number)
+        if not number and not walk.has_places:
+            raise UnsupportedLayoutError("a column chunk without places")
         shape = walk.shape(self.physical, is_wanted=self.is_wanted)
         try:
-            found = shape(content, position)
+            found = shape(content, position, data_end)
         except struct.error as other:
             raise UnsupportedLayoutError("a bound of another length") from other
         if found is None or found[0] != walk.position:
             raise UnsupportedLayoutError("the pattern does not match what it was made of")
-        if not number:
-            self.places = [walk.ends_within(), *self.places[: _SHAPES_MAX - 1]]
         self.shapes = [shape, *self.shapes[: _SHAPES_MAX - 1]]
         return found
 
@@ -253,27 +245,33 @@ def _read_fixed(
     pattern: bytes,
     groups: tuple[Path, ...],
     unpack: Callable[[bytes], tuple[Raw, ...]] | None,
+    num_places: int,
 ) -> ReadShape:
     """Read a chunk whose bounds, if it has any, have the same length in every file."""
     match = re.compile(pattern, re.DOTALL).match
+    is_before = _IS_BEFORE[num_places]
 
-    def read_bounds(content: bytes, position: int) -> Found | None:
+    def read_bounds(content: bytes, position: int, data_end: int) -> Found | None:
         found = match(content, position)
-        if found is None:
+        if found is None or not is_before(parts := found.groups(), data_end):
             return None
-        nulls, high, low = found.groups()
+        nulls, high, low = parts[num_places:]
         number = 0 if nulls == b"\x00" else number_in(nulls)
         if unpack is None:
             return found.end(), number, low, high
         return found.end(), number, unpack(low)[0], unpack(high)[0]
 
-    def read_number(content: bytes, position: int) -> Found | None:
+    def read_number(content: bytes, position: int, data_end: int) -> Found | None:
         found = match(content, position)
-        return None if found is None else (found.end(), number_in(found[1]), None, None)
+        if found is None or not is_before(parts := found.groups(), data_end):
+            return None
+        return found.end(), number_in(parts[num_places]), None, None
 
-    def read_nothing(content: bytes, position: int) -> Found | None:
+    def read_nothing(content: bytes, position: int, data_end: int) -> Found | None:
         found = match(content, position)
-        return None if found is None else (found.end(), None, None, None)
+        if found is None or not is_before(found.groups(), data_end):
+            return None
+        return found.end(), None, None, None
 
     match len(groups):
         case 0:
@@ -286,62 +284,69 @@ def _read_fixed(
             raise UnsupportedLayoutError("bounds without a number of NULLs")
 
 
-def _read_with_holes(steps: list[tuple[bytes, Path | None]]) -> ReadShape:
+def _read_with_holes(steps: list[tuple[bytes, Path | None]], num_places: int) -> ReadShape:
     """Read a chunk whose bounds are texts."""
-    matches = tuple((re.compile(pattern, re.DOTALL).match, path) for pattern, path in steps)
+    (first, first_path), *others = (
+        (re.compile(pattern, re.DOTALL).match, path) for pattern, path in steps
+    )
+    is_before = _IS_BEFORE[num_places]
 
-    def read(content: bytes, position: int) -> Found | None:
-        nulls: int | None = None
+    def read(content: bytes, position: int, data_end: int) -> Found | None:
+        found = first(content, position)
+        if found is None or not is_before(parts := found.groups(), data_end):
+            return None
+        nulls = number_in(parts[num_places]) if len(parts) > num_places else None
         low: bytes | None = None
         high: bytes | None = None
-        for match, path in matches:
+        path = first_path
+        for match, next_path in (*others, (None, None)):
+            position = found.end()
+            if path is not None:
+                length, position = varint(content, position)
+                if path == _HIGH:
+                    high = content[position : position + length]
+                elif path == _LOW:
+                    low = content[position : position + length]
+                position += length
+            if match is None:
+                break
             found = match(content, position)
             if found is None:
                 return None
-            position = found.end()
             if found.lastindex:
                 nulls = number_in(found[1])
-            if path is None:
-                continue
-            length = content[position]
-            position += 1
-            if length > 127:  # noqa: PLR2004 - the highest bit says that more follows
-                length, position = varint(content, position - 1)
-            if path == _HIGH:
-                high = content[position : position + length]
-            elif path == _LOW:
-                low = content[position : position + length]
-            position += length
+            path = next_path
         return position, nulls, low, high
 
     return read
 
 
-def _read_two_texts(steps: list[tuple[bytes, Path | None]]) -> ReadShape:
+def _read_two_texts(steps: list[tuple[bytes, Path | None]], num_places: int) -> ReadShape:
     """Read what `_read_with_holes` does, where NULLs, maximum and minimum are all there is.
 
     This is the shape of most texts; without a loop it takes two thirds of the time.
     """
     at_nulls, at_low, at_end = (re.compile(pattern, re.DOTALL).match for pattern, _ in steps)
-    read_any = _read_with_holes(steps)
+    read_any = _read_with_holes(steps, num_places)
+    is_before = _IS_BEFORE[num_places]
 
-    def read(content: bytes, position: int) -> Found | None:
+    def read(content: bytes, position: int, data_end: int) -> Found | None:
         found = at_nulls(content, position)
-        if found is None:
+        if found is None or not is_before(parts := found.groups(), data_end):
             return None
         start = found.end() + 1
         between = start + content[start - 1]
         middle = at_low(content, between)
         if middle is None:
-            return read_any(content, position)
+            return read_any(content, position, data_end)
         low_start = middle.end() + 1
         end = low_start + content[low_start - 1]
-        if between - start > 127 or end - low_start > 127:  # noqa: PLR2004 - as above
-            return read_any(content, position)
+        if between - start > 127 or end - low_start > 127:  # noqa: PLR2004 - more bytes of length
+            return read_any(content, position, data_end)
         last = at_end(content, end)
         if last is None:
             return None
-        nulls = found[1]
+        nulls = parts[num_places]
         number = 0 if nulls == b"\x00" else number_in(nulls)
         return last.end(), number, content[low_start:end], content[start:between]
 
@@ -355,7 +360,12 @@ class _Doubles(dict[bytes, int]):
     """
 
     def __missing__(self, encoded: bytes) -> int:
-        number, _ = varint(encoded, 0)
+        if len(encoded) > _BYTES_AT_ONCE:
+            return varint(encoded, 0)[0]
+        number = int.from_bytes(encoded, "little")  # seven bits of each byte, without a loop
+        number = (
+            number & 0x7F | number >> 1 & 0x3F80 | number >> 2 & 0x1FC000 | number >> 3 & 0xFE00000
+        )
         if len(encoded) <= _KEPT_BYTES:
             self[encoded] = number
         return number
@@ -368,23 +378,30 @@ class _Doubles(dict[bytes, int]):
 _DOUBLES = _Doubles()
 
 
-def _within(pattern: bytes) -> EndsWithin:
-    match = re.compile(pattern, re.DOTALL).match
-    doubles = _DOUBLES
+def _is_before(parts: tuple[bytes, ...], data_end: int) -> bool:
+    """Tell whether the pages of a chunk are before a place, by what `_PLACES` are in it."""
+    begin = parts[3]
+    if (parts[0][0] | parts[1][0] | parts[2][0] | begin[0]) & 1:  # negative
+        return False
+    return _DOUBLES[begin] + _DOUBLES[parts[2]] <= data_end << 1
 
-    def ends_within(content: bytes, position: int, data_end: int) -> bool:
-        found = match(content, position)
-        if found is None:
-            return False
-        values, plain, stored, begin, *dictionary = found.groups()
-        if (values[0] | plain[0] | stored[0] | begin[0]) & 1:  # negative
-            return False
-        first = doubles[begin]
-        if dictionary and not dictionary[0][0] & 1:
-            first = min(first, doubles[dictionary[0]] or first)
-        return first + doubles[stored] <= data_end << 1
 
-    return ends_within
+def _is_before_with_dictionary(parts: tuple[bytes, ...], data_end: int) -> bool:
+    values, plain, stored, begin, dictionary = parts[:5]
+    if (values[0] | plain[0] | stored[0] | begin[0]) & 1:
+        return False
+    first = _DOUBLES[begin]
+    if not dictionary[0] & 1 and 0 < (other := _DOUBLES[dictionary]) < first:
+        first = other
+    return first + _DOUBLES[stored] <= data_end << 1
+
+
+_IS_BEFORE: Mapping[int, Callable[[tuple[bytes, ...], int], bool]] = {
+    0: lambda _, __: True,
+    len(_PLACES) - 1: _is_before,
+    len(_PLACES): _is_before_with_dictionary,
+}
+"""By the number of places."""
 
 
 def number_in(encoded: bytes) -> int:

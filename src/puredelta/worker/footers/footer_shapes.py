@@ -78,9 +78,7 @@ class FooterShapes:
 
     def copy(self) -> FooterShapes:
         """Return the same, to which more shapes can be added."""
-        parts = tuple(
-            replace(part, shapes=[*part.shapes], places=[*part.places]) for part in self.parts
-        )
+        parts = tuple(replace(part, shapes=[*part.shapes]) for part in self.parts)
         end = replace(self.group_end, shapes=[*self.group_end.shapes])
         return FooterShapes(prefix=self.prefix, columns=self.columns, parts=parts, group_end=end)
 
@@ -114,13 +112,14 @@ class FooterShapes:
             if not content.startswith(self.columns, at):
                 return None
             at += len(self.columns)
-            chunks = self._learnt(content, at) if learns else self._known(content, at)
-            if chunks is None or not self._is_within(content, at, chunks, data_end):
+            find = self._learnt if learns else self._known
+            chunks = find(content, at, data_end)
+            if chunks is None:
                 return None
             at = chunks[-1][0]
-            end = self.group_end.read(content, at)
+            end = self.group_end.read(content, at, data_end)
             if end is None and learns:
-                end = self.group_end.learn(content, at, number=1)
+                end = self.group_end.learn(content, at, data_end, number=1)
             if end is None:
                 return None
             at = end[0]
@@ -131,30 +130,24 @@ class FooterShapes:
             missing -= group_rows
         return None if missing else (groups, self._ending_at(content, at))
 
-    def _known(self, content: bytes, at: int) -> list[Found] | None:
+    def _known(self, content: bytes, at: int, data_end: int) -> list[Found] | None:
         chunks = []
         for part in self.parts:  # the latest shape is asked without a call in between
-            found = part.shapes[0](content, at) or part.read(content, at)
+            found = part.shapes[0](content, at, data_end) or part.read(content, at, data_end)
             if found is None:
                 return None
             chunks.append(found)
             at = found[0]
         return chunks
 
-    def _learnt(self, content: bytes, at: int) -> list[Found]:
+    def _learnt(self, content: bytes, at: int, data_end: int) -> list[Found]:
         chunks = []
         for part in self.parts:
-            found = part.read(content, at) or part.learn(content, at, number=0)
+            found = part.read(content, at, data_end)
+            found = found or part.learn(content, at, data_end, number=0)
             chunks.append(found)
             at = found[0]
         return chunks
-
-    def _is_within(self, content: bytes, at: int, chunks: list[Found], data_end: int) -> bool:
-        for part, found in zip(self.parts, chunks, strict=True):
-            if not part.places[0](content, at, data_end):
-                return False
-            at = found[0]
-        return True
 
     def _ending_at(self, content: bytes, at: int) -> Ending:
         closing = content[at:]
