@@ -73,6 +73,8 @@ class ComputedValues:
     """The columns of the file that values are computed from."""
     clauses: tuple[tuple[Call, ...], ...]
     """For each clause a call for each column of ``schema``."""
+    required: tuple[str, ...] = ()
+    """The columns of ``schema`` that have no NULL."""
     source: MatchedSource | None = None
     """``None``: no value reads one."""
     limits: Limits = LIMITS
@@ -130,7 +132,7 @@ def _new_values(
         source=source,
     )
     parts = [
-        _evaluated(values.schema, calls, _Columns(group, at))
+        _evaluated(values, calls, _Columns(group, at))
         for calls, at in zip(values.clauses, found, strict=True)
         if len(at)
     ]
@@ -145,17 +147,21 @@ def _places(words: bytes, bits: bytes, rows: GroupRows) -> Positions:
     return none if flags is None else np.flatnonzero(flags).astype(np.int64)
 
 
-def _evaluated(schema: pa.Schema, calls: Sequence[Call], columns: _Columns) -> pa.RecordBatch:
+def _evaluated(values: ComputedValues, calls: Sequence[Call], columns: _Columns) -> pa.RecordBatch:
     """Return the new values of the rows of one clause."""
     column = functools.cache(columns.column)
     try:
         found = [
             _of_kind(evaluated_rows(call, column, len(columns.at)), field)
-            for call, field in zip(calls, schema, strict=True)
+            for call, field in zip(calls, values.schema, strict=True)
         ]
     except (pa.ArrowException, ArithmeticError, ValueError) as failure:
         raise OnlySparkError(f"new values: {failure}") from failure
-    return pa.RecordBatch.from_arrays(found, schema=schema)
+    rows = pa.RecordBatch.from_arrays(found, schema=values.schema)
+    for name in values.required:
+        if rows[name].null_count:
+            raise OnlySparkError(f"a NULL in column {name}, which has none")
+    return rows
 
 
 def _of_kind(values: pa.Array, field: pa.Field) -> pa.Array:

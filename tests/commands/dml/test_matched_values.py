@@ -170,6 +170,17 @@ CASES = {
             "deleted": {1: [3, 4]},
         },
     ),
+    "rules of other columns": Case(
+        "t.id = s.id AND s.n IS NOT NULL",
+        one_value,
+        table={
+            "fields": [
+                {**one, "nullable": one["name"] not in ("c1", "c2")} for one in delta_fields(SCHEMA)
+            ],
+            "properties": {"delta.constraints.positive": "C5 >= 0 AND id + c5 <> -1"},
+            "protocol": {"minReaderVersion": 1, "minWriterVersion": 3},
+        },
+    ),
     "no ASCII": Case(
         "t.id = s.id", text, [(*one[:2], "É", *one[3:]) for one in source_rows(range(40, 44))],
         is_refused=True,
@@ -228,3 +239,23 @@ def test_a_report_says_why_spark_computes_values_of_the_source(
     )
     by_join = "a value of the source, whose rows are found by a join"
     assert choice("t.id > s.id", "s.n") == (spark_does, by_join)
+
+
+def test_a_rule_of_a_new_value_is_checked(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = made_by_workers(monkeypatch)
+    fields = [{**one, "nullable": one["name"] != "c1"} for one in delta_fields(SCHEMA)]
+    constraint = {"delta.constraints.positive": "C5 >= 0"}
+    protocol = {"minReaderVersion": 1, "minWriterVersion": 3}
+    lay_table(tmp_path, SCHEMA, FILES, fields=fields, properties=constraint, protocol=protocol)
+    table = DeltaTable.forPath(spark, str(tmp_path)).alias("t")
+    (one,) = source_rows(range(1, 2))
+    source = spark.createDataFrame([(*one[:3], None, *one[4:])], SOURCE).alias("s")
+    with pytest.raises(Exception, match="NOT NULL constraint violated for column: c1"):
+        table.merge(source, "t.id = s.id").whenMatchedUpdate(set={"c1": "s.n"}).execute()
+    assert [list(one.refused) for one in done] == [[0]]
+    with pytest.raises(Exception, match="positive"):
+        table.merge(source, "t.id = s.id").whenMatchedUpdate(set={"c5": "s.n"}).execute()
+    assert len(done) == 1
+    assert TableLog.open(str(tmp_path)).snapshot().version == 0

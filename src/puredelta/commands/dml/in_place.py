@@ -45,6 +45,7 @@ from puredelta.commands.dml.staged_source import ColumnNames
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.files.value_order import stored_type
 from puredelta.protocol.features.properties import ColumnMappingMode
+from puredelta.protocol.schema.expression_names import referenced_paths
 from puredelta.protocol.schema.types import DATE, INTEGRAL, VOID, StructType
 from puredelta.protocol.table.clustering import clustering_columns
 from puredelta.protocol.table.partitioning import Partitioning
@@ -209,8 +210,8 @@ def computed_values(
     """
     statement = context.statement
     config, current = statement.config, context.snapshot.config
-    if table_checks(config, computed=statement.computed_columns) or config.generated_columns:
-        return "the table has rules of rows"
+    if (rule := _rule(config, columns)) is not None:
+        return rule
     reads: dict[str, pa.DataType] = {}
     of_source: dict[str, pa.DataType] = {}
     clauses: list[tuple[Call, ...]] = []
@@ -232,9 +233,28 @@ def computed_values(
         schema=arrow_schema(StructType(changed)),
         reads=pa.schema([(current.physical_name(name), kind) for name, kind in reads.items()]),
         clauses=tuple(clauses),
+        required=tuple(field.name for field in changed if not field.nullable),
         source=source,
     )
     return computed, source_bytes
+
+
+def _rule(config: TableConfig, columns: Sequence[str]) -> str | None:
+    """Return the rule of the table that only Spark checks of new values; ``None``: there is none.
+
+    Columns that keep their values keep what is true of them.
+    """
+    if config.generated_columns:
+        return "the table has generated columns"
+    limited = {path[0] for path in config.char_varchar_columns}
+    for name in columns:
+        if name in limited:
+            return f"column {name} has a length that only Spark checks"
+    for sql in (*config.check_constraints.values(), *config.invariants.values()):
+        named = {path[0] for path in referenced_paths(sql, config.schema)}
+        if found := sorted(named.intersection(columns)):
+            return f"a constraint names column {found[0]}"
+    return None
 
 
 def _matched_source(
