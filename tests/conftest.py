@@ -28,12 +28,12 @@ os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executa
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 # Java's second compiler and its collector's threads take a third of two cores, which does not pay.
 # Without that compiler compiled code has 48 MB, which one or two minutes fill: methods are dropped,
-# interpreted and compiled again from then on. Each step of the space for classes, 21 MB at first,
-# is a full collection.
+# interpreted and compiled again from then on. Each step of the heap and of the space for classes,
+# which begins with 21 MB, is a full collection.
 os.environ.setdefault(
     "SPARK_SUBMIT_OPTS",
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
-    "-XX:ReservedCodeCacheSize=512m -XX:MetaspaceSize=512m",
+    "-XX:ReservedCodeCacheSize=512m -XX:MetaspaceSize=512m -Xms1g",
 )
 time.tzset()
 
@@ -89,6 +89,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         # Queries of earlier tests come again: 100 would be kept.
         .config("spark.sql.codegen.cache.maxEntries", "5000")
         .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.connect.grpc.binding.port", "0")
         # PUREDELTA_IO=arrow: the same tests of the other way to data files, without any server.
         .config("spark.puredelta.io", os.environ.get("PUREDELTA_IO", "auto"))
         .getOrCreate()
@@ -97,6 +98,23 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     _look_classes_up_once(session)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def connect_server(spark: SparkSession) -> str:
+    """The URL of a Connect server in the JVM of ``spark``, whose start and warm-up it shares.
+
+    Each client has a session of its own. The catalog is that of all tests.
+    """
+    jvm: Any = spark.sparkContext._jvm
+    # Refused calls are logged as errors, with the whole trace.
+    off = jvm.org.apache.logging.log4j.Level.OFF
+    levels = jvm.org.apache.logging.log4j.core.config.Configurator
+    levels.setLevel("org.apache.spark.sql.connect", off)
+    kind = getattr(jvm.org.apache.spark.sql.connect.service, "SparkConnectService$")
+    service = getattr(kind, "MODULE$")
+    service.start(spark.sparkContext._jsc.sc())
+    return f"sc://127.0.0.1:{service.localPort()}"
 
 
 _CLASSES_OF_PYSPARK = (

@@ -15,13 +15,31 @@ from typing_extensions import Self
 
 ROOT = Path(__file__).resolve().parent.parent
 SECONDS_MAX = 900
+URL_VARIABLE = "PUREDELTA_CONNECT_URL"
 
 
-def ask(module: str, directory: Path, *more: str, seconds_max: int = SECONDS_MAX) -> dict[str, Any]:
-    """Run a module that prints its answers as the last line, in JSON; skip without Connect."""
+def ask(
+    module: str,
+    directory: Path,
+    *more: str,
+    server: str | None = None,
+    seconds_max: int = SECONDS_MAX,
+) -> dict[str, Any]:
+    """Run a module that prints its answers as the last line, in JSON; skip without Connect.
+
+    ``server`` is the URL of the server that `connect_builder` takes in that module.
+    """
     for package in ("grpc", "google.protobuf", "grpc_status", "pandas"):
         pytest.importorskip(package, reason="Spark Connect needs pyspark[connect]")
-    return answers_of(module, directory, *more, seconds_max=seconds_max)
+    found, _ = answers_and_log_of(module, directory, *more, server=server, seconds_max=seconds_max)
+    return found
+
+
+def connect_builder() -> Any:
+    """Return the builder of a session of a test's server, or of a server of its own."""
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - fast tests never load pyspark
+
+    return SparkSession.builder.remote(os.environ.get(URL_VARIABLE, "local[2]"))
 
 
 class Requests(Counter[str]):
@@ -58,7 +76,11 @@ def answers_of(
 
 
 def answers_and_log_of(
-    module: str, directory: Path, *more: str, seconds_max: int = SECONDS_MAX
+    module: str,
+    directory: Path,
+    *more: str,
+    server: str | None = None,
+    seconds_max: int = SECONDS_MAX,
 ) -> tuple[dict[str, Any], str]:
     """Run a module as `answers_of` does, and return what its server has logged, too."""
     environment = {
@@ -68,6 +90,7 @@ def answers_and_log_of(
         "PYSPARK_SUBMIT_ARGS": "--driver-memory 1g --conf spark.ui.enabled=false "
         f"--conf spark.sql.warehouse.dir={directory}/spark-warehouse pyspark-shell",
         "SPARK_TESTING": "1",  # a free port instead of the fixed one
+        **({} if server is None else {URL_VARIABLE: server}),
     }
     run = subprocess.run(
         [sys.executable, "-m", module, str(directory), *more],

@@ -39,6 +39,7 @@ from puredelta.spark.write.parquet_job import temporary_settings
 from puredelta.tables import DeltaTable
 from tests.activation.connect_check import activated, activated_sql
 from tests.commands import test_reader_settings as reader
+from tests.connect_session import connect_builder
 from tests.spark.catalogs.connect_names import catalog_names
 from tests.spark.connect_maintenance import maintenance, progress
 from tests.spark.files import write_file
@@ -266,15 +267,22 @@ CHECKS: tuple[Callable[[SparkSession, Path], Any], ...] = (
 )
 
 
+DATABASE = "connect_checks"
+"""Of names that the checks give: the server's catalog is that of other tests, too."""
+
+
 def main(directory: Path) -> None:
-    spark = SparkSession.builder.remote("local[2]").getOrCreate()
+    spark = connect_builder().getOrCreate()
     spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    spark.sql(f"CREATE DATABASE {DATABASE}")
+    spark.catalog.setCurrentDatabase(DATABASE)
     answers = {}
     for check in CHECKS:
         try:
             answers[check.__name__] = check(spark, directory / check.__name__)
         except Exception as error:  # noqa: BLE001, PERF203 - the test shows which
             answers[check.__name__] = f"{type(error).__name__}: {error}"[:2000]
+    spark.sql(f"DROP DATABASE {DATABASE} CASCADE")
     spark.stop()
     print(json.dumps(answers))  # noqa: T201 - the answer
 

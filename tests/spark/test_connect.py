@@ -11,9 +11,10 @@ from tests.spark import connect_checks
 
 
 @pytest.fixture(scope="module")
-def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Start one Connect session of its own and ask it everything."""
-    return ask("tests.spark.connect_checks", tmp_path_factory.mktemp("connect"))
+def answers(tmp_path_factory: pytest.TempPathFactory, connect_server: str) -> dict[str, Any]:
+    """Ask one Connect session everything."""
+    directory = tmp_path_factory.mktemp("connect")
+    return ask("tests.spark.connect_checks", directory, server=connect_server)
 
 
 EXPECTED: dict[str, Any] = {

@@ -41,6 +41,7 @@ from tests.commands.dml.tables import (
     update_by_source,
 )
 from tests.commands.filled import defaulted, generated, identity, lay_empty
+from tests.connect_session import connect_builder
 
 SCHEMA = pa.schema([("id", pa.int64()), ("p", pa.string()), ("v", pa.int64())])
 MERGES: dict[str, tuple[Clause, ...]] = {
@@ -56,7 +57,7 @@ MERGES: dict[str, tuple[Clause, ...]] = {
 
 
 def main(directory: Path) -> None:
-    spark = SparkSession.builder.remote("local[2]").getOrCreate()
+    spark = connect_builder().getOrCreate()
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     answers = {}
     for name, clauses in MERGES.items():

@@ -12,8 +12,9 @@ ALL_IDS = sum(range(40))
 
 
 @pytest.fixture(scope="module")
-def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return ask("tests.commands.dml.connect_merges", tmp_path_factory.mktemp("connect"))
+def answers(tmp_path_factory: pytest.TempPathFactory, connect_server: str) -> dict[str, Any]:
+    directory = tmp_path_factory.mktemp("connect")
+    return ask("tests.commands.dml.connect_merges", directory, server=connect_server)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,6 @@ import json
 import sys
 from pathlib import Path
 
-from pyspark.sql import SparkSession
-
 from puredelta.api import read, write
 from puredelta.tables import DeltaTable
 from tests.commands.spatial.geometries import (
@@ -18,11 +16,12 @@ from tests.commands.spatial.geometries import (
     places,
     shown,
 )
+from tests.connect_session import connect_builder
 
 
 def main(directory: Path) -> None:
     """Write, merge, change and compact a table; print its rows and its types."""
-    spark = SparkSession.builder.remote("local[2]").getOrCreate()
+    spark = connect_builder().getOrCreate()
     path = str(directory / "t")
     write(places(spark, 0, 6), path, properties={"delta.enableDeletionVectors": "true"})
     table = DeltaTable.forPath(spark, path)

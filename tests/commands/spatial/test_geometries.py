@@ -369,8 +369,9 @@ def test_a_value_that_is_no_geometry_fails_and_can_be_deleted(
     assert [row[0] for row in read(spark, path).select("id").orderBy("id").collect()] == [0, 1]
 
 
-def test_geometries_over_connect(tmp_path: Path) -> None:
-    rows, kinds, num_present = ask("tests.commands.spatial.connect_geometries", tmp_path)
+def test_geometries_over_connect(tmp_path: Path, connect_server: str) -> None:
+    module = "tests.commands.spatial.connect_geometries"
+    rows, kinds, num_present = ask(module, tmp_path, server=connect_server)
     assert rows == [
         [1, None, 1, 1, 1, None, 0],
         [2, 1, 1, 1, 1, 3857, 0],
