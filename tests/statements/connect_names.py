@@ -14,7 +14,10 @@ from pyspark.sql import SparkSession
 import puredelta
 from puredelta.errors import DeltaError
 from puredelta.spark.catalog.connect_entries import run_command
-from tests.connect_session import Requests
+from tests.connect_session import Requests, connect_builder
+
+DATABASE, OTHER = "connect_names", "more"
+"""The current database and another one: the server's catalog is that of other tests, too."""
 
 
 def files(rows: Any) -> int:
@@ -30,26 +33,26 @@ def texts(spark: SparkSession, _: Path) -> Any:
     count = "SELECT count(*) FROM"
     return [
         values(spark, f"{count} t WHERE id < 50"),
-        values(spark, f"{count} db.only JOIN t ON db.only.id = t.id WHERE db.only.id < 7"),
+        values(spark, f"{count} more.only JOIN t ON more.only.id = t.id WHERE more.only.id < 7"),
         values(spark, f"WITH t AS (SELECT id FROM t WHERE id < 9) {count} t"),
-        values(spark, f"{count} t x WHERE id IN (SELECT y.id FROM db.t y WHERE y.id < 4)"),
-        values(spark, f"{count} spark_catalog.default.t WHERE id < :n", args={"n": 5}),
+        values(spark, f"{count} t x WHERE id IN (SELECT y.id FROM more.t y WHERE y.id < 4)"),
+        values(spark, f"{count} spark_catalog.{DATABASE}.t WHERE id < :n", args={"n": 5}),
         values(spark, f"{count} t WHERE id < ?", args=[5]),
-        values(spark, f"{count} IDENTIFIER(:name)", args={"name": "db.t"}),
+        values(spark, f"{count} IDENTIFIER(:name)", args={"name": "more.t"}),
         values(spark, "FROM t SELECT count(*)"),
         len(values(spark, "TABLE t")),
         values(spark, f"{count} {{d}} d JOIN t USING (id)", d=spark.range(5)),
         values(spark, f"{count} t VERSION AS OF 0"),
-        values(spark, "SELECT t.id FROM t WHERE id = 3 UNION SELECT id FROM db.t WHERE id = 2"),
-        values(spark, f"{count} t WHERE s = 'FROM t' OR s = \"db.t\""),
+        values(spark, "SELECT t.id FROM t WHERE id = 3 UNION SELECT id FROM more.t WHERE id = 2"),
+        values(spark, f"{count} t WHERE s = 'FROM t' OR s = \"more.t\""),
     ]  # fmt: skip
 
 
 def frames(spark: SparkSession, _: Path) -> Any:
     return [
         spark.table("t").count(),
-        files(spark.table("db.t").where("id = 5")),
-        files(spark.read.table("spark_catalog.db.t").where("id = 5")),
+        files(spark.table("more.t").where("id = 5")),
+        files(spark.read.table("spark_catalog.more.t").where("id = 5")),
         files(spark.sql("SELECT * FROM t WHERE id < 50")),
         puredelta.DeltaTable.forName(spark, "t").toDF().where("id = 5").count(),
     ]
@@ -103,11 +106,11 @@ def made_again(spark: SparkSession, directory: Path) -> Any:
 
 def databases(spark: SparkSession, _: Path) -> Any:
     """A name of one part is that of the current database."""
-    spark.catalog.setCurrentDatabase("db")
+    spark.catalog.setCurrentDatabase("more")
     try:
         in_db = spark.table("only").count()
     finally:
-        spark.catalog.setCurrentDatabase("default")
+        spark.catalog.setCurrentDatabase(DATABASE)
     try:
         spark.table("only").count()
     except PySparkException as error:
@@ -175,13 +178,15 @@ def prepare(spark: SparkSession, directory: Path) -> None:
     path = str(directory / "t")
     rows = spark.range(0, 1000, 1, 10).selectExpr("id", "id % 7 AS k", "string(id) AS s")
     puredelta.write(rows, path)
-    spark.sql("CREATE DATABASE db")
-    for name in ("t", "db.t", "db.only"):
+    for database in (OTHER, DATABASE):
+        spark.sql(f"CREATE DATABASE {database}")
+    spark.catalog.setCurrentDatabase(DATABASE)
+    for name in ("t", "more.t", "more.only"):
         columns = "id BIGINT, k BIGINT, s STRING"
         run_command(spark, f"CREATE TABLE {name} ({columns}) USING delta LOCATION '{path}'")
     spark.sql("CREATE VIEW stored AS SELECT id, k FROM t WHERE k = 1")
     spark.sql("CREATE VIEW above AS SELECT count(*) AS n FROM stored")
-    spark.sql("CREATE VIEW renamed (a, b) AS SELECT id, k FROM db.t")
+    spark.sql("CREATE VIEW renamed (a, b) AS SELECT id, k FROM more.t")
 
 
 def answers(spark: SparkSession, directory: Path) -> dict[str, Any]:
@@ -194,11 +199,13 @@ def answers(spark: SparkSession, directory: Path) -> dict[str, Any]:
         except Exception as error:  # noqa: BLE001, PERF203 - the test shows which
             found[check.__name__] = f"{type(error).__name__}: {error}"[:2000]
     puredelta.deactivate()
+    for database in (OTHER, DATABASE):
+        spark.sql(f"DROP DATABASE {database} CASCADE")
     return found
 
 
 if __name__ == "__main__":
-    session = SparkSession.builder.remote("local[2]").getOrCreate()
+    session = connect_builder().getOrCreate()
     found_answers = answers(session, Path(sys.argv[1]))
     session.stop()
     print(json.dumps(found_answers))  # noqa: T201 - the answer

@@ -51,9 +51,10 @@ EXPECTED: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Start one Connect session of its own and ask it everything."""
-    return ask("tests.statements.connect_names", tmp_path_factory.mktemp("connect"))
+def answers(tmp_path_factory: pytest.TempPathFactory, connect_server: str) -> dict[str, Any]:
+    """Ask one Connect session everything."""
+    directory = tmp_path_factory.mktemp("connect")
+    return ask("tests.statements.connect_names", directory, server=connect_server)
 
 
 @pytest.mark.spark
