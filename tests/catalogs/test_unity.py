@@ -24,6 +24,8 @@ from puredelta.catalogs.catalog import (
     TableIdentifier,
     TableKind,
     TableUpdate,
+    address_of,
+    name_of_address,
 )
 from puredelta.catalogs.failures import CatalogRequestError, Refusal, refusal_of
 from puredelta.catalogs.settings import catalog_names, find_catalog
@@ -89,6 +91,19 @@ def test_unknown_names_are_not_found(
         unity(server).load(name)
     assert failed.value.refusal is refusal
     assert failed.value.code is ErrorCode.TABLE_OR_VIEW_NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    "text", ["odd name", "dot.ted", "tick`ed", "Ünï 表", "a/b", "per%2Fcent", "q?x#y", "..", "x:y"]
+)
+def test_any_name_reaches_the_server_as_it_is(server: UnityServer, text: str) -> None:
+    external(server, text)
+    external(server, "other")
+    name = TableIdentifier("main", "sales", text)
+    assert unity(server).load(name).name == name
+    assert name_of_address(address_of(name)) == name
+    unity(server).drop(name)
+    assert list(server.tables) == [("main", "sales", "other")]
 
 
 def test_another_format_is_refused(server: UnityServer) -> None:

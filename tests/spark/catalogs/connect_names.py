@@ -161,7 +161,7 @@ def writers(spark: SparkSession, server: UnityServer) -> Questions:
 def changes(spark: SparkSession, server: UnityServer) -> Questions:
     """Ask for changed rows, also with both sides of a MERGE in different catalogs."""
     del server
-    sql, orders, parts = spark.sql, DeltaTable.forName(spark, ORDERS), spark.table(PARTS)
+    sql, orders = spark.sql, DeltaTable.forName(spark, ORDERS)
     on_ids = "ON parts.id = orders.id"
     return [
         lambda: sql(f"UPDATE {ORDERS} SET note = 'B' WHERE id = 2"),
@@ -181,7 +181,7 @@ def changes(spark: SparkSession, server: UnityServer) -> Questions:
         ),
         lambda: (
             orders.alias("t")
-            .merge(parts.alias("s"), "t.id = s.id")
+            .merge(spark.table(PARTS).alias("s"), "t.id = s.id")
             .whenMatchedUpdate(set={"note": "s.name || '?'"})
             .execute()
         ),
