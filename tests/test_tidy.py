@@ -121,7 +121,9 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
     ),
     "one of two implementations, of which the other one is classic": frozenset(
         {
+            "spark/catalog/connect_formats.py",
             "spark/values/connect_inserts.py",
+            "statements/execute/connect_views.py",
             "statements/execute/stated_text.py",
         }
     ),
@@ -173,7 +175,6 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
             "spark/scan/late_scan.py",
             "spark/scan/log_answers.py",
             "spark/scan/native_scan.py",
-            "spark/scan/own_reads.py",
         }
     ),
     "one concern of requests to a catalog, which can be tested alone": frozenset(
@@ -427,3 +428,21 @@ def test_one_way_to_commit() -> None:
         and node.func.attr == "commit"
     ]
     assert callers == ["commands/finish.py"]
+
+
+MOST_QUESTIONS = 31
+"""Places above the Spark layer that ask for the kind of session. The number may only shrink."""
+
+
+def test_few_places_ask_for_the_kind_of_session() -> None:
+    """The Spark layer has one answer for both kinds of sessions."""
+    places = [
+        name_of(path)
+        for path in MODULES
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "is_connect"
+        and not name_of(path).startswith("spark/")
+    ]
+    assert len(places) <= MOST_QUESTIONS, Counter(places)

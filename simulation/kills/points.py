@@ -30,7 +30,7 @@ from puredelta.store.local import LocalStore
 _REPEATS_MAX = 2
 """A point that comes again and again is one to die at only so often."""
 _STORE_CALLS = ("put", "put_if_absent", "delete", "delete_tree", "delete_directory", "move")
-_CATALOG_CALLS = ("run_command", "disown_directory", "update_entry_columns")
+_CATALOG_CALLS = ("run_command", "disown_directory", "update_entry_columns", "make_delta")
 
 
 @dataclass(slots=True)
@@ -101,8 +101,6 @@ def watched(points: Points) -> Iterator[None]:
         for name in _CATALOG_CALLS:
             changed = points.around(f"catalog {name}", getattr(catalog, name))
             patches.enter_context(patch.object(catalog, name, changed))
-        changed = points.around("catalog make_delta", catalog.make_delta)
-        patches.enter_context(patch("puredelta.commands.convert.entry.make_delta", changed))
         yield
 
 

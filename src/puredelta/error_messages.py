@@ -2054,8 +2054,15 @@ class Message(Enum):
     )
     UNSUPPORTED_ON_CONNECT_CONVERT_TABLE = (
         ErrorCode.UNSUPPORTED_ON_CONNECT,
-        "CONVERT TO DELTA of the table {table} needs a classic session: a Spark Connect "
-        "client has no access to the session catalog. Name the directory, parquet.`/path`.",
+        "CONVERT TO DELTA of the table {table} needs a classic session: Spark would remove its "
+        "files with its entry, because the table is managed or has the property "
+        "external.table.purge. Copy it instead: CREATE TABLE other USING delta AS SELECT * FROM "
+        "{table}.",
+    )
+    UNSUPPORTED_ON_CONNECT_UNDO = (
+        ErrorCode.UNSUPPORTED_ON_CONNECT,
+        "The entry {table} can be made one of Parquet files again only in a classic session. "
+        "Nothing was changed.",
     )
     WRONG_STATISTICS = (
         ErrorCode.WRONG_STATISTICS,

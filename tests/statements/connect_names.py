@@ -15,9 +15,12 @@ import puredelta
 from puredelta.errors import DeltaError
 from puredelta.spark.catalog.connect_entries import run_command
 from tests.connect_session import Requests, connect_builder
+from tests.corpus.case import all_cases
+from tests.corpus.connect_replay import replayed
 
 DATABASE, OTHER = "connect_names", "more"
 """The current database and another one: the server's catalog is that of other tests, too."""
+SAMPLE_EVERY = 90
 
 
 def files(rows: Any) -> int:
@@ -161,6 +164,42 @@ def requests(spark: SparkSession, _: Path) -> Any:
     return found
 
 
+def fixed_views(spark: SparkSession, directory: Path) -> Any:
+    """Temporary views of versions; views as targets; what a view cannot be over."""
+    version = "(SELECT * FROM fv VERSION AS OF 1)"
+    texts = (
+        "CREATE TABLE fv (id BIGINT, v INT) USING delta",
+        "INSERT INTO fv VALUES (1, 1), (2, 2)",
+        "CREATE TEMP VIEW old (a, b) AS SELECT * FROM fv VERSION AS OF 1 WHERE id > 1",
+        "CREATE TEMP VIEW old AS SELECT * FROM fv VERSION AS OF 1",
+        "CREATE OR REPLACE TEMP VIEW whole AS SELECT v, id FROM fv f",
+        "CREATE TEMP VIEW part AS SELECT * FROM fv WHERE id > 1",
+        "CREATE TEMP VIEW above AS SELECT * FROM whole",
+        "CREATE TEMP VIEW joined AS SELECT id, v FROM above JOIN frame d USING (id)",
+        "INSERT INTO fv VALUES (3, 3)",
+        "UPDATE whole SET v = 9 WHERE id = 2",
+        (
+            "MERGE INTO above a USING (SELECT 2L AS b) s ON a.id = b "
+            "WHEN MATCHED THEN UPDATE SET v = b + 40"
+        ),
+        "DELETE FROM part",
+        "DELETE FROM old",
+        f"CREATE TEMP VIEW now AS SELECT * FROM delta.`{directory.parent / 't'}`",
+        f"CREATE TEMP VIEW mixed AS SELECT fv.id FROM fv JOIN {version} o USING (id)",
+        f"CREATE VIEW kept AS SELECT * FROM {version}",
+    )
+    spark.range(3, 9).createOrReplaceTempView("frame")
+    found = [condition_of(spark, text) for text in texts]
+    names = ("fv", "old", "whole", "above", "joined")
+    rows = [[list(row) for row in spark.table(name).collect()] for name in names]
+    return [found, *map(sorted, rows)]
+
+
+def recorded(spark: SparkSession, directory: Path) -> Any:
+    """Some of the recorded statements, by name; those that came out otherwise."""
+    return replayed(spark, directory, all_cases()[::SAMPLE_EVERY])
+
+
 CHECKS: tuple[Callable[[SparkSession, Path], Any], ...] = (
     texts,
     frames,
@@ -169,6 +208,8 @@ CHECKS: tuple[Callable[[SparkSession, Path], Any], ...] = (
     made_again,
     databases,
     statements,
+    fixed_views,
+    recorded,
     requests,
 )
 
@@ -206,6 +247,7 @@ def answers(spark: SparkSession, directory: Path) -> dict[str, Any]:
 
 if __name__ == "__main__":
     session = connect_builder().getOrCreate()
+    session.conf.set("spark.sql.session.timeZone", "UTC")
     found_answers = answers(session, Path(sys.argv[1]))
     session.stop()
     print(json.dumps(found_answers))  # noqa: T201 - the answer

@@ -411,8 +411,7 @@ BLOCKS: dict[str, list[Step]] = {
 SAME = ("definitions", "rows", "changes")
 """Blocks in which nothing but `OTHERWISE` differs; the program compares the others, too."""
 
-_CONVERTS = "a client cannot give an entry another format"
-_TEMPORARY = "a client does not see which rows a temporary view shows"
+_CONVERTS = "a client cannot make a managed entry one of another format"
 OTHERWISE: dict[str, str] = {
     "INSERT INTO i REPLACE WHERE p = 1 AND q = 'y' VALUES (9, 1, 'y', 9)": (
         "the history has the condition as the user wrote it, not as Spark prints it"
@@ -422,13 +421,6 @@ OTHERWISE: dict[str, str] = {
     ),
     "CONVERT TO DELTA pq2 PARTITIONED BY (p INT)": _CONVERTS,
     "INSERT INTO pq2 VALUES (3, 3)": _CONVERTS,
-    "CONVERT TO DELTA nowhere": _CONVERTS,
-    "CONVERT TO DELTA pq3": _CONVERTS,
-    "CONVERT TO DELTA m DRY RUN": _CONVERTS,
     "convertToDelta": _CONVERTS,
-    "CREATE TEMP VIEW tv2 AS SELECT * FROM q VERSION AS OF 1": _TEMPORARY,
-    "SELECT * FROM tv2": _TEMPORARY,
-    "UPDATE tv SET v = 100": _TEMPORARY,
-    "UPDATE whole SET v = 50 WHERE id = 4": _TEMPORARY,
 }
 """Steps of which the two kinds of sessions make something else, with the reason."""

@@ -46,6 +46,21 @@ EXPECTED: dict[str, Any] = {
         *["none"] * 3,
         [[4, 4]],
     ],
+    "fixed_views": [
+        [
+            *["none"] * 3,
+            "TEMP_TABLE_OR_VIEW_ALREADY_EXISTS",
+            *["none"] * 7,
+            "DELTA_OPERATION_NOT_ALLOWED",
+            "DELTA_UNSUPPORTED_SOURCE",
+            *["DELTA_UNSUPPORTED_ON_CONNECT"] * 3,
+        ],
+        [[1, 1], [2, 42], [3, 3]],
+        [[2, 2]],
+        *[[[1, 1], [3, 3], [42, 2]]] * 2,
+        [[3, 3]],
+    ],
+    "recorded": {},
     "requests": [[1, 0], [1, 2]],
 }
 

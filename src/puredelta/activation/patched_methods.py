@@ -35,7 +35,6 @@ from puredelta.commands.create.create_table import CreateMode
 from puredelta.spark.catalog.connect_entries import external_tables, with_source
 from puredelta.spark.jvm.catalog import SESSION_CATALOG
 from puredelta.spark.scan.log_answers import answered, counted, limited
-from puredelta.spark.session.session import is_connect
 
 
 def shorter(original: Method) -> Method:
@@ -91,8 +90,6 @@ def knowing_entries(original: Method) -> Method:
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         spark = self._sparkSession
-        if not is_connect(spark):
-            return original(self, *args, **kwargs)
         return with_source(spark, lambda: original(self, *args, **kwargs))
 
     return call
@@ -103,8 +100,6 @@ def listing_entries(original: Method) -> Method:
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         spark, found = self._sparkSession, original(self, *args, **kwargs)
-        if not is_connect(spark):
-            return found
         tables = found if isinstance(found, list) else [found]
         name = "*" if isinstance(found, list) else found.name
         databases = {table.namespace[-1] for table in tables if _may_be_external(table)}

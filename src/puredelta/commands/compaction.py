@@ -44,7 +44,7 @@ from puredelta.protocol.table.stats import without_statistics
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session import delta_conf
 from puredelta.spark.session.delta_conf import DeltaConf
-from puredelta.spark.session.session import is_connect
+from puredelta.spark.session.session import parallelism
 from puredelta.spark.session.types import quoted, quoted_text
 from puredelta.spark.write.bin_rewrite import BinOptions, rewrite_bins
 from puredelta.spark.write.parquet_job import FileOptions
@@ -230,7 +230,7 @@ class OptimizeOutcome:
             "numBytesSkippedToReduceWriteAmplification": 0,
             "startTimeMs": self.started_ms,
             "endTimeMs": 0,
-            "totalClusterParallelism": _parallelism(spark),
+            "totalClusterParallelism": parallelism(spark),
             "totalScheduledTasks": 0,
             "autoCompactParallelismStats": None,
             "deletionVectorStats": {
@@ -295,11 +295,6 @@ def _sizes(sizes: Sequence[int]) -> dict[str, Any]:
         "totalFiles": len(sizes),
         "totalSize": sum(sizes),
     }
-
-
-def _parallelism(spark: SparkSession) -> int:
-    """Return the tasks that can run at once; 0 over Connect, where the number is unknown."""
-    return 0 if is_connect(spark) else spark.sparkContext.defaultParallelism
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

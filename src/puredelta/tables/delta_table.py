@@ -278,8 +278,6 @@ class DeltaTable(TableMaintenance):
     def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> DeltaTable:
         """Return the table of a name in the session catalog, or at ``delta.`/path` ``.
 
-        Over Connect only the path form is supported.
-
         Raises:
             TableNotFoundError: there is no such Delta table (DELTA_MISSING_DELTA_TABLE).
             SqlSyntaxError: it is no name.

@@ -13,7 +13,6 @@ from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.resolve.bound_columns import bind_to
 from puredelta.spark.resolve.table_attributes import renewed_identity, table_identity, with_identity
 from puredelta.spark.scan.table_rows import table_rows
-from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.storage import open_log
 from puredelta.statements.names.names import missing_table
 
@@ -79,8 +78,7 @@ class OpenTable:
         """Return the rows of the latest version."""
         rows = table_rows(self.spark, self.log.snapshot(), time_travel=False)
         shown = self._aliased(with_identity(rows, self._renewed()))
-        if is_connect(self.spark):
-            bind_to(self._columns, shown)
+        bind_to(self._columns, shown)
         return shown
 
     def prepare(self, spec: RowSpec) -> PreparedChange:

@@ -24,7 +24,7 @@ from tests.commands.convert.hive_checks import session
 from tests.commands.convert.named_tables import rows
 
 _CONVERT = "puredelta.commands.convert.convert_to_delta"
-_ENTRY = "puredelta.commands.convert.entry"
+_CATALOG = "puredelta.spark.jvm.catalog"
 _CHECKPOINT = "puredelta.log.maintenance.checkpoint_write"
 
 BEFORE = {
@@ -32,9 +32,9 @@ BEFORE = {
     "looked_again": (_CONVERT, "require_same_entry"),
     "checkpoint": ("puredelta.log.commit.post_commit", "write_checkpoint"),
     "hint": (_CHECKPOINT, "_hint"),
-    "entry": (_ENTRY, "make_delta"),
+    "entry": (_CATALOG, "make_delta"),
 }
-AFTER = {"changed": (_ENTRY, "make_delta")}
+AFTER = {"changed": (_CATALOG, "make_delta")}
 PHASES = {"staged": Phase.STAGED, "written": Phase.WRITTEN, "finished": Phase.FINISHED}
 POINTS = (*BEFORE, *AFTER, *PHASES)
 

@@ -20,7 +20,6 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 import puredelta
-from puredelta.commands.convert import entry as entry_module
 from puredelta.commands.convert.convert_to_delta import ALREADY_DELTA, convert_to_delta
 from puredelta.errors import (
     CatalogError,
@@ -30,6 +29,7 @@ from puredelta.errors import (
     TableNotFoundError,
 )
 from puredelta.log.commit.commit_request import Phase
+from puredelta.spark.jvm import catalog
 from puredelta.spark.jvm.catalog import format_text, read_entry
 from puredelta.spark.write.parquet_job import temporary_settings
 from tests.commands.convert.directories import adds, contents, first_commit, write
@@ -333,7 +333,7 @@ def a_catalog_that_refuses_is_asked_again(spark: SparkSession, _: Path) -> None:
     def down(*_: object, **__: object) -> None:
         raise Py4JError("the metastore is down")
 
-    with replaced(entry_module, "make_delta", down):
+    with replaced(catalog, "make_delta", down):
         error = refused(convert(spark, "t"), CatalogError)
     assert "the metastore is down" in error.message
     assert table(spark, "t").provider == "parquet"
@@ -344,7 +344,7 @@ def a_catalog_that_refuses_is_asked_again(spark: SparkSession, _: Path) -> None:
     undone = puredelta.undo_convert(spark, "t")
     assert undone.name is None
     assert not (place(spark, "t") / "_delta_log").exists()
-    with replaced(entry_module, "make_delta", down):
+    with replaced(catalog, "make_delta", down):
         refused(convert(spark, "t"), CatalogError)
     spark.sql("CONVERT TO DELTA t")
     assert table(spark, "t").provider == "delta"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
+from puredelta.commands.convert.convert_to_delta import convert_to_delta
+from puredelta.commands.convert.undo import undo_convert
 from puredelta.errors import DeltaError
 from puredelta.spark.catalog.catalog_entries import (
     EntryName,
@@ -34,6 +37,7 @@ from puredelta.spark.catalog.catalog_entries import (
 from puredelta.spark.catalog.connect_entries import entry_source
 from puredelta.spark.jvm.catalog import CatalogTable, ViewEntry, _plain, _raw_entry
 from puredelta.spark.session.session import is_connect
+from puredelta.spark.session.storage import open_log
 from tests.connect_session import Requests
 
 COLUMNS = T.StructType(
@@ -187,6 +191,64 @@ def unreadable(spark: SparkSession, _: SparkSession, root: Path) -> Any:
     ]
 
 
+def converted(spark: SparkSession, classic: SparkSession, root: Path) -> Any:
+    """Tables of Parquet files that CONVERT makes Delta tables: partitioned and not."""
+    columns = "`i-d` INT COMMENT 'it''s', c CHAR(3), n STRING DEFAULT 'x, y', p INT, `q-r` STRING"
+    for session, prefix in ((spark, "sent_"), (classic, "made_")):
+        run = partial(session_catalog(session).run_command, session)
+        for name, partitions in (("plain", ""), ("parts", " PARTITIONED BY (p, `q-r`)")):
+            table = f"{prefix}{name}"
+            run(f"CREATE TABLE db.{table} ({columns}) USING parquet{partitions} COMMENT 'co\\nm' "
+                f"LOCATION '{root}/a b%20/{table}' TBLPROPERTIES ('k' = 'v, w=[1]')")  # fmt: skip
+            run(f"INSERT INTO db.{table} VALUES (1, 'a', 'n', 1, 'a b/=%'), (2, 'b', 'm', 2, NULL)")
+            convert_to_delta(session, f"db.{table}")
+    run = partial(session_catalog(spark).run_command, spark)
+    run("CREATE TABLE db.managed (id INT) USING parquet")
+    found: list[Any] = [refused(partial(convert_to_delta, spark, "db.managed"))]
+    found += [
+        _definition(root / f"a b%20/sent_{name}") == _definition(root / f"a b%20/made_{name}")
+        for name in ("plain", "parts")
+    ]
+    at, name = f"{root}/a b%20/sent_plain", EntryName(database="db", name="made_as")
+    register(classic, name, _LISTED, location=at, comment="co\nm")
+    one = json.dumps(stored(classic, "sent_plain")).replace("NAME", "sent_plain")
+    found.append(
+        one.replace("sent_plain", "NAME")
+        == json.dumps(stored(classic, "made_as")).replace("sent_plain", "NAME")
+    )
+    found.append(refused(partial(undo_convert, spark, "db.sent_plain")))
+    return [*found, open_log(spark, at).latest_version()]
+
+
+_LISTED = T.StructType(
+    [
+        T.StructField("i-d", T.IntegerType(), metadata={"comment": "it's"}),
+        T.StructField("c", T.StringType()),
+        T.StructField("n", T.StringType()),
+        T.StructField("p", T.IntegerType()),
+        T.StructField("q-r", T.StringType()),
+    ]
+)
+
+
+def _definition(root: Path) -> Any:
+    """The first commit, as far as two of the same files are the same."""
+    lines = (root / "_delta_log/00000000000000000000.json").read_text().splitlines()
+    actions = [json.loads(line) for line in lines]
+    [meta] = [action["metaData"] for action in actions if "metaData" in action]
+    added = [action["add"] for action in actions if "add" in action]
+    tags = [action["commitInfo"]["tags"] for action in actions if "commitInfo" in action]
+    kept = json.loads(tags[0]["puredelta.convertedEntry"])
+    kept["properties"].pop("transient_lastDdlTime", None)
+    for key in ("serdeName", "locationUri"):
+        kept["storage"].pop(key, None)
+    return [
+        [meta[key] for key in ("schemaString", "partitionColumns", "configuration", "description")],
+        sorted(json.dumps([add["partitionValues"], add["stats"]]) for add in added),
+        kept,
+    ]
+
+
 def requests(spark: SparkSession, _: SparkSession, root: Path) -> Any:
     """The number of requests: of the first entry of a session, of another one, of a look."""
     other = spark.newSession()
@@ -204,7 +266,7 @@ def requests(spark: SparkSession, _: SparkSession, root: Path) -> Any:
     return counts
 
 
-CHECKS = (same_entries, names, places, taken_back, unreadable, requests)
+CHECKS = (same_entries, names, places, taken_back, unreadable, converted, requests)
 
 
 def session_of(root: Path, kind: str) -> SparkSession:

@@ -62,6 +62,13 @@ def test_no_session_reads_the_files_of_an_entry(answers: Any) -> None:
 
 
 @pytest.mark.spark
+def test_convert_makes_the_entry_of_a_table_at_a_location(answers: Any) -> None:
+    """The first commit is that of a classic session; a managed table and an undo are refused."""
+    refused = "DELTA_UNSUPPORTED_ON_CONNECT"
+    assert answers["converted"] == [refused, True, True, True, refused, 0]
+
+
+@pytest.mark.spark
 def test_requests(answers: Any) -> None:
     """The data source is sent once, and a look is one request."""
     assert [sent["ExecutePlan"] for sent in answers["requests"]] == [2, 1, 1, 1]

@@ -34,8 +34,8 @@ from puredelta.protocol.features.properties import TableProperties
 from puredelta.protocol.features.protocol_changes import required_protocol, stored_configuration
 from puredelta.protocol.schema.types import StructType
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.spark.catalog.catalog_entries import listed_columns
-from puredelta.spark.jvm.catalog import StoredEntry, format_text, make_delta
+from puredelta.spark.catalog.catalog_entries import entry_formats, listed_columns
+from puredelta.spark.jvm.catalog import StoredEntry
 from puredelta.spark.jvm.gateway import JVM_ERRORS
 from puredelta.spark.session.delta_conf import CONVERT_METADATA_CHECK
 from puredelta.spark.session.session import SessionInfo
@@ -50,7 +50,9 @@ _SHOWN = 3
 def entry_tags(spark: SparkSession, target: ConversionTarget) -> Mapping[str, str]:
     """Return the commit tags that record the catalog entry before it is changed."""
     entry = target.entry
-    return {} if entry is None else {ENTRY_TAG: format_text(spark, entry.database, entry.name)}
+    if entry is None:
+        return {}
+    return {ENTRY_TAG: entry_formats(spark).format_text(spark, entry.database, entry.name)}
 
 
 def require_same_entry(
@@ -79,10 +81,11 @@ def make_entry_delta(
     Raises:
         CatalogError: the catalog refuses, or another session has changed the entry meanwhile.
     """
+    formats = entry_formats(spark)
     try:
-        if was is not None and format_text(spark, entry.database, entry.name) != was:
+        if was is not None and formats.format_text(spark, entry.database, entry.name) != was:
             raise _not_updated(entry, "another session has changed it meanwhile")
-        make_delta(spark, entry.database, entry.name, listed_columns(to_spark(columns)))
+        formats.make_delta(spark, entry.database, entry.name, listed_columns(to_spark(columns)))
     except JVM_ERRORS as refused:
         raise _not_updated(entry, str(refused)) from refused
 

@@ -77,7 +77,7 @@ from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.schema.types import DataType, StructType
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.spark.jvm.catalog import list_partitions
+from puredelta.spark.catalog.catalog_entries import entry_formats
 from puredelta.spark.jvm.gateway import JVM_ERRORS
 from puredelta.spark.session.data_access import as_glob, require_seen
 from puredelta.spark.session.pyspark_errors import plain_message
@@ -329,7 +329,7 @@ def list_files(
     if entry is None or has_sink_log or not settings.use_catalog_partitions:
         return list_data_files(store, use_metadata_log=settings.use_metadata_log), None
     if target.partitions.fields:
-        known = list_partitions(spark, entry.database, entry.name)
+        known = entry_formats(spark).list_partitions(spark, entry.database, entry.name)
         found = list_partition_files(store, str(target.full_name), known, target.partitions.names)
     else:
         found = list_table_files(store)

@@ -24,7 +24,6 @@ from puredelta.errors import (
     InvalidRequestError,
     Message,
     TableNotFoundError,
-    UnsupportedError,
 )
 from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.features.feature_usage import CURRENT_DEFAULT
@@ -32,10 +31,9 @@ from puredelta.protocol.schema.schema_json import simple_string
 from puredelta.protocol.schema.sql_lexer import parse_identifier
 from puredelta.protocol.schema.types import StructField, StructType
 from puredelta.protocol.table.table_config import CHAR_VARCHAR
-from puredelta.spark.catalog.catalog_entries import entry_name, is_taken
-from puredelta.spark.jvm.catalog import SESSION_CATALOG, StoredEntry, read_entry
+from puredelta.spark.catalog.catalog_entries import entry_formats, entry_name, is_taken
+from puredelta.spark.jvm.catalog import SESSION_CATALOG, StoredEntry
 from puredelta.spark.session.names import FORMAT, quote_name
-from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.storage import open_log
 
 # As Hadoop's Path.isAbsolute: the path after an optional scheme and host begins with a slash.
@@ -218,8 +216,8 @@ def find_target(
         InvalidRequestError: not an identifier, the name of a view or of a table that is not
             Parquet; partition columns that are invalid, or not those of the catalog.
         TableNotFoundError: the catalog has no such table (TABLE_OR_VIEW_NOT_FOUND).
-        UnsupportedError: an Iceberg table without pyiceberg, another catalog, or a name in a
-            Connect session.
+        UnsupportedError: an Iceberg table without pyiceberg, another catalog, or a managed
+            table in a Connect session.
     """
     source = parse_source(identifier)
     infers = isinstance(partition_schema, str) and partition_schema.strip().lower() == INFER
@@ -273,10 +271,6 @@ def quoted_entry_name(entry: StoredEntry) -> str:
 def _find_table(
     spark: SparkSession, parts: Sequence[str], given: StructType
 ) -> ConversionTarget | AlreadyDelta:
-    if is_connect(spark):
-        raise UnsupportedError(
-            Message.UNSUPPORTED_ON_CONNECT_CONVERT_TABLE, table=quote_name(parts)
-        )
     entry = _read_entry(spark, parts)
     if entry.is_view:
         raise InvalidRequestError(
@@ -285,6 +279,7 @@ def _find_table(
     if (entry.provider or "").lower() == FORMAT:
         return AlreadyDelta(location=entry.location, name=quoted_entry_name(entry))
     _require_parquet(entry, parts)
+    entry_formats(spark).require_convertible(spark, entry.database, entry.name)
     partitions = _partition_columns(entry)
     if given.fields:
         _require_same_partitions(partitions, given)
@@ -309,7 +304,7 @@ def _read_entry(spark: SparkSession, parts: Sequence[str]) -> StoredEntry:
             session_catalog=SESSION_CATALOG,
             table=quote_name(parts),
         )
-    return read_entry(spark, name.database, name.name)
+    return entry_formats(spark).read_entry(spark, name.database, name.name)
 
 
 def _require_parquet(entry: StoredEntry, parts: Sequence[str]) -> None:

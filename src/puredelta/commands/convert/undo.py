@@ -21,6 +21,7 @@ from puredelta.errors import (
     InvalidRequestError,
     Message,
     TableNotFoundError,
+    UnsupportedError,
 )
 from puredelta.log.files.clock import wall_clock
 from puredelta.log.replay.table_log import TableLog
@@ -35,8 +36,8 @@ from puredelta.protocol.actions.log_paths import (
     log_path,
 )
 from puredelta.protocol.features.protocol_versions import supported_features
-from puredelta.spark.catalog.catalog_entries import EntryName, entry_name, is_taken
-from puredelta.spark.jvm.catalog import StoredEntry, read_entry, restore_format
+from puredelta.spark.catalog.catalog_entries import EntryName, entry_formats, entry_name, is_taken
+from puredelta.spark.jvm.catalog import StoredEntry
 from puredelta.spark.jvm.gateway import JVM_ERRORS
 from puredelta.spark.session.names import FORMAT, parse_name, quote_name
 from puredelta.spark.session.session import SessionInfo
@@ -77,6 +78,7 @@ def undo_convert(spark: SparkSession, identifier: str) -> UndoResult:
         ConcurrentWriteException: another writer commits meanwhile; nothing was changed.
         TableNotFoundError: there is no such table.
         CatalogError: the catalog refuses to restore the entry; nothing was changed.
+        UnsupportedError: the entry is to be restored over Spark Connect; nothing was changed.
     """
     found = _find(spark, identifier)
     log = open_log(spark, found.location)
@@ -112,7 +114,7 @@ def _find(spark: SparkSession, identifier: str) -> _Found:
         raise TableNotFoundError(
             Message.TABLE_OR_VIEW_NOT_FOUND_UNDO, table=quote_name(source.parts)
         )
-    entry = read_entry(spark, name.database, name.name)
+    entry = entry_formats(spark).read_entry(spark, name.database, name.name)
     return _Found(location=entry.location, entry=entry)
 
 
@@ -161,13 +163,17 @@ def _recorded_entry(spark: SparkSession, location: str, info: CommitInfo) -> Sto
     name = entry_name(spark, parse_name(recorded)) if recorded else None
     if name is None or not is_taken(spark, name):
         return None
-    entry = read_entry(spark, name.database, name.name)
+    entry = entry_formats(spark).read_entry(spark, name.database, name.name)
     return entry if TableLog.open(location).is_at(entry.location) else None
 
 
 def _restore(spark: SparkSession, log: TableLog, entry: StoredEntry, info: CommitInfo) -> None:
     try:
-        restore_format(spark, entry.database, entry.name, (info.tags or {})[ENTRY_TAG])
+        text = (info.tags or {})[ENTRY_TAG]
+        entry_formats(spark).restore_format(spark, entry.database, entry.name, text)
+    except UnsupportedError:
+        log.store.delete(_FENCE_PATH)
+        raise
     except JVM_ERRORS as refused:
         log.store.delete(_FENCE_PATH)
         raise CatalogError(

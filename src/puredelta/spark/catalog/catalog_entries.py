@@ -27,9 +27,15 @@ from puredelta.errors import (
     TableNotFoundError,
     UnsupportedError,
 )
-from puredelta.spark.catalog import connect_entries
+from puredelta.spark.catalog import connect_entries, connect_formats
 from puredelta.spark.jvm import catalog
-from puredelta.spark.jvm.catalog import SESSION_CATALOG, CatalogTable, ViewEntry
+from puredelta.spark.jvm.catalog import (
+    SESSION_CATALOG,
+    CatalogTable,
+    StoredEntry,
+    StoredPartition,
+    ViewEntry,
+)
 from puredelta.spark.jvm.gateway import JVM_ERRORS
 from puredelta.spark.session.names import FORMAT, quote_name
 from puredelta.spark.session.session import is_connect
@@ -96,6 +102,37 @@ class SessionCatalog(Protocol):
 def session_catalog(spark: SparkSession) -> SessionCatalog:
     """Return the session catalog of a session."""
     return connect_entries if is_connect(spark) else catalog
+
+
+class EntryFormats(Protocol):
+    """Entries of all formats, as two modules have them: `jvm.catalog` and `connect_formats`."""
+
+    def read_entry(self, spark: SparkSession, /, database: str, name: str) -> StoredEntry:
+        """Return what the catalog says of a table or a view that is there."""
+
+    def list_partitions(
+        self, spark: SparkSession, /, database: str, name: str
+    ) -> tuple[StoredPartition, ...]:
+        """Return the partitions that the catalog has of a table."""
+
+    def require_convertible(self, spark: SparkSession, /, database: str, name: str) -> None:
+        """Refuse a table that `make_delta` cannot change."""
+
+    def format_text(self, spark: SparkSession, /, database: str, name: str) -> str:
+        """Return as text all that `make_delta` takes away, for `restore_format`."""
+
+    def make_delta(
+        self, spark: SparkSession, /, database: str, name: str, columns: T.StructType
+    ) -> None:
+        """Make a table of the catalog a Delta table where it is: its log says the rest."""
+
+    def restore_format(self, spark: SparkSession, /, database: str, name: str, text: str) -> None:
+        """Make a table of the catalog again what `format_text` has said it was."""
+
+
+def entry_formats(spark: SparkSession) -> EntryFormats:
+    """Return the entries of all formats in the session catalog of a session."""
+    return connect_formats if is_connect(spark) else catalog
 
 
 logger = logging.getLogger(__name__)

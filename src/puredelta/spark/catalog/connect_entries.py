@@ -32,6 +32,7 @@ from puredelta.errors import CatalogError, Message
 from puredelta.spark.connect.shipped_code import importer
 from puredelta.spark.jvm.catalog import SESSION_CATALOG, CatalogTable, ViewEntry
 from puredelta.spark.session.names import FORMAT, parse_name, quote, quote_name
+from puredelta.spark.session.session import asked_names, is_connect
 from puredelta.spark.session.types import quoted_text
 
 _NO_SUCH_PLACE = frozenset({"SCHEMA_NOT_FOUND", "CATALOG_NOT_FOUND"})
@@ -49,11 +50,15 @@ def prepare(spark: SparkSession) -> None:
 
 
 def with_source(spark: SparkSession, call: Callable[[], Answer]) -> Answer:
-    """Return what a call of Spark answers; if it needs the data source, that is sent, once."""
+    """Return what a call of Spark answers.
+
+    If a Connect server needs the data source for it, that is sent, once.
+    """
     try:
         return call()
     except AnalysisException as refused:
-        if refused.getCondition() != _UNKNOWN_SOURCE or spark in _prepared:
+        is_known = spark in _prepared or not is_connect(spark)
+        if is_known or refused.getCondition() != _UNKNOWN_SOURCE:
             raise
     prepare(spark)
     return call()
@@ -127,14 +132,17 @@ def find_entry(
     """Return the entry of a table of this provider, or of a view; None for anything else.
 
     The name has one part, two or three. Without a database it is the current one, after
-    temporary views.
+    temporary views. A call of this package asks once for each name.
     """
     named, *parents = reversed(parts)
     if len(parents) > 1 and parents[1].lower() != SESSION_CATALOG:
         return None
     if parents and "/" in named:  # a path, parquet.`/data`: the server would log an error
         return None
-    found = _find(spark, tuple(reversed(parents)), named)
+    asked = asked_names(spark)
+    if tuple(parts) not in asked:
+        asked[tuple(parts)] = _find(spark, tuple(reversed(parents)), named)
+    found: _ShownEntry | None = asked[tuple(parts)]
     if found is None:
         return None
     if found.is_view:
@@ -145,8 +153,11 @@ def find_entry(
 def external_tables(spark: SparkSession, database: str, name: str = "*") -> frozenset[str]:
     """Return the names of the external tables of the format, all or one; one request.
 
-    With a data source of Python, ``spark.catalog`` says of each table that it is managed.
+    With a data source of Python, ``spark.catalog`` of a client says of each table that it is
+    managed. In a classic session it is right, so nothing is asked, and the answer is empty.
     """
+    if not is_connect(spark):
+        return frozenset()
     pattern = "*" if name == "*" else re.sub(r"\W", ".", name, flags=re.ASCII)
     place = quote_name((SESSION_CATALOG, database))
     rows = run_on_server(spark, f"SHOW TABLE EXTENDED IN {place} LIKE {quoted_text(pattern)}")
@@ -398,6 +409,8 @@ def run_on_server(spark: SparkSession, text: str) -> Sequence[Mapping[str, Any]]
     """
     client: Any = spark
     plans: Any = importlib.import_module("pyspark.sql.connect.plan")  # Connect clients only
+    if text.split(maxsplit=1)[0] not in _QUESTIONS:
+        asked_names(spark).clear()
     with own_requests():
         command = plans.SQL(text).command(client.client)
         _, properties, *_ = client.client.execute_command(command)
@@ -409,6 +422,9 @@ def run_on_server(spark: SparkSession, text: str) -> Sequence[Mapping[str, Any]]
         frames: Any = importlib.import_module("pyspark.sql.connect.dataframe")
         rows = frames.DataFrame(plans.CachedRelation(answer), spark).collect()
         return [row.asDict() for row in rows]
+
+
+_QUESTIONS = frozenset({"SHOW", "DESCRIBE"})
 
 
 def _local_rows(relation: Any) -> Sequence[Mapping[str, Any]]:

@@ -19,7 +19,6 @@ from puredelta.spark.jvm.expressions import Expression
 from puredelta.spark.jvm.frames import analyzed_plan, logical_plan
 from puredelta.spark.jvm.plans import Plan
 from puredelta.spark.scan.table_rows import PlanOrigin, find_origin, find_origins, table_rows
-from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.storage import open_log
 from puredelta.spark.session.types import quoted
 
@@ -105,11 +104,8 @@ def find_view_origin(spark: SparkSession, view: str) -> ViewOrigin | None:
     or it shows something else, or several tables.
 
     The view must have been made from a frame of this library, such as
-    ``puredelta.read(...).createOrReplaceTempView(...)``. Runs no job. A Connect session does
-    not show its plans, so the answer there is always None.
+    ``puredelta.read(...).createOrReplaceTempView(...)``. Runs no job. Classic sessions only.
     """
-    if is_connect(spark):
-        return None
     name = quoted(view)
     try:
         if not spark.catalog.getTable(name).isTemporary:

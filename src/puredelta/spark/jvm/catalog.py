@@ -300,6 +300,10 @@ def list_partitions(spark: SparkSession, database: str, name: str) -> tuple[Stor
     )
 
 
+def require_convertible(spark: SparkSession, database: str, name: str) -> None:
+    """Refuse nothing: `make_delta` changes every entry in place."""
+
+
 def format_text(spark: SparkSession, database: str, name: str) -> str:
     """Return as text all that `make_delta` takes away, for `restore_format`."""
     stored = _raw_entry(spark, database, name)

@@ -27,7 +27,7 @@ from puredelta.spark.jvm.gateway import worker_context
 from puredelta.spark.session.data_access import packed_code
 from puredelta.spark.session.delta_conf import FLAG, OWN_PREFIX, OwnConf, whole_number
 from puredelta.spark.session.read_settings import ReadSettings
-from puredelta.spark.session.session import NotApplicable, is_connect, runs_here
+from puredelta.spark.session.session import NotApplicable, is_connect, parallelism, runs_here
 from puredelta.worker.bootstrap import (
     Freeze,
     Quickack,
@@ -215,7 +215,7 @@ def run_in_workers(
 
 def parallelism_of(spark: SparkSession) -> int:
     """Return how many tasks a session runs at once, as far as it tells."""
-    return _CONNECT_PARALLELISM if is_connect(spark) else spark.sparkContext.defaultParallelism
+    return parallelism(spark) or _CONNECT_PARALLELISM
 
 
 def last_refusal(spark: SparkSession) -> str | None:

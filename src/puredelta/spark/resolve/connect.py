@@ -75,6 +75,7 @@ class ConnectFrames:
         self._source_alias = outer_alias(source)
         self._target = target
         self._source = source
+        self._columns: dict[str, Column] = {}
         self.bound: Mapping[int, Side] = _bound_sides(target, source)
         """The sides to which columns may be bound, by the ids of nodes of plans."""
 
@@ -155,8 +156,8 @@ class ConnectFrames:
         return F.col(target_copy_name(ordinal))
 
     def source_column(self, staged: str) -> Column:
-        """Return a column of ``source(...)``."""
-        return F.col(staged)
+        """Return a column of ``source(...)``, the same object every time."""
+        return self._columns.setdefault(staged, F.col(staged))
 
 
 def _bound_sides(target: DataFrame, source: DataFrame) -> Mapping[int, Side]:

@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -27,7 +28,7 @@ from puredelta.spark.jvm.frames import analyzed_plan
 from puredelta.spark.jvm.plans import parsed_plan
 from puredelta.spark.resolve.text_from_message import proven_text
 from puredelta.spark.session.names import parse_name
-from puredelta.spark.session.session import is_connect
+from puredelta.spark.session.session import is_connect, settings_of
 from puredelta.spark.session.types import struct_as_nullable, to_spark, without_table_metadata
 
 _asks_parser: ContextVar[bool] = ContextVar("puredelta_asks_parser", default=False)
@@ -59,6 +60,10 @@ def require_parsable(spark: SparkSession, text: str) -> None:
     if not is_connect(spark):
         parsed_plan(spark, text)
         return
+    known = _parsable.setdefault(spark, {})
+    key = (text, tuple(sorted(settings_of(spark).items())))
+    if hash(key) in known:
+        return
     with _question():
         try:
             # Explaining parses the statement and reports all later errors as its result.
@@ -66,6 +71,14 @@ def require_parsable(spark: SparkSession, text: str) -> None:
         except ParseException:
             spark.sql(text)  # fails in the same way, at places that fit the user's text
             raise
+    if len(known) >= _PARSABLE_MAX:
+        known.clear()
+    known[hash(key)] = None
+
+
+_parsable: WeakKeyDictionary[SparkSession, dict[int, None]] = WeakKeyDictionary()
+"""Hashes of texts, each with the settings, that Spark's parser has taken."""
+_PARSABLE_MAX = 1000
 
 
 def column_name(spark: SparkSession, column: Column) -> str | None:

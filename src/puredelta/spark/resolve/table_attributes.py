@@ -53,6 +53,14 @@ def with_identity(rows: DataFrame, identity: DataFrame) -> DataFrame:
     )
 
 
+def as_named(rows: DataFrame, parts: Sequence[str]) -> DataFrame:
+    """Return the rows of a table or view, whose columns Spark has given the name of it.
+
+    A Connect client does not know the server's names of the columns, so it gives them again.
+    """
+    return rows.alias(parts[-1]) if is_connect(rows.sparkSession) else rows
+
+
 def qualified(rows: DataFrame, parts: Sequence[str]) -> DataFrame:
     """Return rows whose columns may be called ``c.column``, ``b.c.column`` or ``a.b.c.column``.
 

@@ -68,6 +68,17 @@ def connect_reads(
     return ConnectReads(reads_table=bool(versions), is_current=is_current)
 
 
+def read_tables(rows: DataFrame) -> Iterator[PlanOrigin]:
+    """Yield the tables that rows of a Connect session read, as far as the client sees."""
+    for message in every_message(plan_of(rows)):
+        if kind_of(message) == _SCAN and TABLE_OPTION in message.options:
+            yield PlanOrigin(
+                root_uri=message.options[TABLE_OPTION],
+                version=int(message.options[VERSION_OPTION]),
+                is_time_travel=message.options[TIME_TRAVEL_OPTION] == "true",
+            )
+
+
 def _num_scans(rows: DataFrame, snapshot: Snapshot) -> int:
     """Return how many scans, those of subqueries included, begin with a file of the table.
 

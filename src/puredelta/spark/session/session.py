@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -90,6 +91,7 @@ class _Asked:
 
     settings: Mapping[str, str] | None = None
     files: set[str] = field(default_factory=set)
+    names: dict[tuple[str, ...], Any] = field(default_factory=dict)
 
 
 _of_call: ContextVar[dict[SparkSession, _Asked] | None] = ContextVar("of a call", default=None)
@@ -107,7 +109,7 @@ def known_settings(settings: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def one_call() -> Iterator[None]:
-    """Ask a Connect server once inside the context for settings, and for each file."""
+    """Ask a Connect server once inside the context for settings, each name and each file."""
     token = _of_call.set({}) if _of_call.get() is None else None
     try:
         yield
@@ -117,9 +119,16 @@ def one_call() -> Iterator[None]:
 
 
 def forget_settings() -> None:
-    """Ask for settings again in this call: a statement of the user's may have changed them."""
+    """Ask for settings and names again in this call: a statement may have changed them."""
     for asked in (_of_call.get() or {}).values():
         asked.settings = None
+        asked.names.clear()
+
+
+def asked_names(spark: SparkSession) -> dict[tuple[str, ...], Any]:
+    """Return what the server's catalog has said of names in this call; it is added to."""
+    asked = _of_call.get()
+    return {} if asked is None else asked.setdefault(spark, _Asked()).names
 
 
 def seen_files(spark: SparkSession) -> set[str]:
@@ -154,6 +163,11 @@ def setting_of(spark: SparkSession, key: str, default: str) -> str:
     if _of_call.get() is not None and is_connect(spark):
         return settings_of(spark).get(key, default)
     return str(spark.conf.get(key, default))
+
+
+def parallelism(spark: SparkSession) -> int:
+    """Return the tasks that can run at once; 0 over Connect, where the number is unknown."""
+    return 0 if is_connect(spark) else spark.sparkContext.defaultParallelism
 
 
 def is_connect(spark: SparkSession) -> bool:

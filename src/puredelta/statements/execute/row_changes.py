@@ -11,10 +11,9 @@ from puredelta.commands.dml.execute import PreparedChange
 from puredelta.commands.read_table import read_table
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.resolve.sql_text import require_parsable
-from puredelta.spark.resolve.table_attributes import qualified, table_identity
+from puredelta.spark.resolve.table_attributes import as_named, qualified, table_identity
 from puredelta.spark.session.catalogs import find_identifier
 from puredelta.spark.session.names import quote_name
-from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.storage import open_log
 from puredelta.statements.execute.views import find_view, require_no_view, require_whole_table
 from puredelta.statements.names.catalog_query import with_tables
@@ -128,8 +127,7 @@ def _table_rows(
         rows = views.table(spark, name.parts)
     if source.alias is not None:
         return rows.alias(source.alias)
-    # A Connect client does not know the server's names of the columns.
-    return rows.alias(name.parts[-1]) if is_connect(spark) else rows
+    return as_named(rows, name.parts)
 
 
 def _select(ctes: str, relation: str) -> str:

@@ -28,6 +28,7 @@ from puredelta.spark.scan.table_rows import scanned_table
 from puredelta.spark.session.catalogs import find_identifier
 from puredelta.spark.session.names import display_name, parse_name, quote_name
 from puredelta.spark.session.session import is_connect, no_rows
+from puredelta.statements.execute.connect_views import create_fixed_view, find_text_view
 from puredelta.statements.names.names import is_view, rows_in_catalog
 from puredelta.statements.names.query_tables import with_views
 from puredelta.statements.names.stored_views import with_stored_views
@@ -49,8 +50,7 @@ def create_view(spark: SparkSession, statement: ViewStatement, *, text: str) -> 
     view. Spark finds tables of the catalog itself, unless a version of them is chosen.
     """
     if is_connect(spark):
-        with_views(spark, text, _NoNames())
-        return None
+        return create_fixed_view(spark, statement, text=text)
     if _cached_in_catalog(spark, text):
         return no_rows(spark)
     if statement.lifetime is ViewLifetime.PERMANENT:
@@ -121,14 +121,6 @@ def _require_no_cycle(spark: SparkSession, text: str, query: str) -> None:
         )
 
 
-class _NoNames:
-    """Refuses tables: over Connect a view would always show the present files."""
-
-    def add(self, rows: DataFrame, again: Again | None = None) -> str:
-        del rows, again
-        raise UnsupportedError(Message.UNSUPPORTED_ON_CONNECT_VIEW)
-
-
 class _TablesOfView:
     """Names for tables that last as long as the view that names them."""
 
@@ -148,6 +140,8 @@ def find_view(spark: SparkSession, target: TableName) -> ViewOrigin | None:
     """Return the target's rows if it is a temporary view over a Delta table."""
     if len(target.parts) != 1:
         return None
+    if is_connect(spark):
+        return find_text_view(spark, target.parts)
     return find_view_origin(spark, target.parts[0])
 
 

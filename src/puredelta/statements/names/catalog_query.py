@@ -24,6 +24,7 @@ from puredelta.protocol.schema.sql_lexer import (
     tokenize,
     unquoted,
 )
+from puredelta.spark.catalog.catalog_entries import EntryName, is_taken
 from puredelta.spark.catalog.known_names import known_relation, newest_snapshot
 from puredelta.spark.connect.messages import named_rows
 from puredelta.spark.connect.plan_hook import is_query
@@ -162,6 +163,19 @@ def catalog_rows(spark: SparkSession, parts: Sequence[str]) -> DataFrame | None:
     return _Names(spark, References()).rows(parts)
 
 
+def name_in_view(
+    spark: SparkSession, namespace: Sequence[str], name: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Return what a name of one part means in the text of a temporary view of a namespace."""
+    found, whole = known_relation(spark, name), (*namespace, *name)
+    if isinstance(found, ViewEntry) and not found.database:
+        return name
+    if known_relation(spark, whole) is not None:
+        return whole
+    is_entry = is_taken(spark, EntryName(database=namespace[-1], name=name[0]))
+    return whole if is_entry else name  # a temporary view of a frame
+
+
 _Column: TypeAlias = tuple[int, int, tuple[str, ...]]
 """Start and end of a name that is no relation's, and its parts."""
 
@@ -205,6 +219,8 @@ class _Names:
     namespace: Sequence[str] = ()
     """Of names of one part, if it is not the session's."""
     depth: int = 0
+    sees_temporary: bool = False
+    """Whether names of one part may be those of temporary views, although there is a namespace."""
     is_script: bool = False
     """Whether a text has several statements, whose words are no names."""
     known: dict[tuple[str, ...], DataFrame | None] = field(default_factory=dict)
@@ -284,7 +300,9 @@ class _Names:
 
     def _view_rows(self, view: ViewEntry, name: tuple[str, ...]) -> DataFrame | None:
         names = References()
-        inner = _Names(self.spark, names, view.namespace, self.depth + 1)
+        inner = _Names(
+            self.spark, names, view.namespace, self.depth + 1, sees_temporary=not view.database
+        )
         text = replaced(view.text, inner.parts(view.text))
         if not names.rows:
             return None
@@ -298,13 +316,20 @@ class _Names:
     def _spellings(self, name: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
         """Yield the names, in lower case, that may stand before the columns of a relation."""
         yield tuple(part.lower() for part in name)
-        whole = (*self.namespace, *name) if len(name) == 1 else name
-        match known_relation(self.spark, whole):
+        match known_relation(self.spark, self._whole(name)):
             case CatalogTable() as table:
                 yield (table.database.lower(), table.name.lower())
                 yield (table.catalog.lower(), table.database.lower(), table.name.lower())
             case _:
                 return
+
+    def _whole(self, name: tuple[str, ...]) -> tuple[str, ...]:
+        """Return a name with the namespace of the text that has it."""
+        if len(name) > 1 or not self.namespace:
+            return name
+        if self.sees_temporary:
+            return name_in_view(self.spark, self.namespace, name)
+        return (*self.namespace, *name)
 
     def _name(self, cursor: Cursor) -> tuple[str, ...] | None:
         """Return the whole name that comes next; None within a longer one, or before a bracket."""
@@ -325,7 +350,7 @@ class _Names:
 
     def _other(self, name: tuple[str, ...]) -> str | None:
         """Return the new text of a name."""
-        whole = (*self.namespace, *name) if len(name) == 1 else name
+        whole = self._whole(name)
         rows = self.rows(whole)
         if rows is not None:
             return self.names.add(rows)

@@ -13,9 +13,9 @@ from puredelta.catalogs.failures import CatalogRequestError, Refusal
 from puredelta.errors import InvalidRequestError, Message, TableNotFoundError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.schema.sql_lexer import is_identifier, tokenize, unquoted
-from puredelta.spark.catalog.catalog_entries import entry_name, find_table, is_taken
+from puredelta.spark.catalog.catalog_entries import entry_formats, entry_name, find_table, is_taken
 from puredelta.spark.catalog.unity_entries import other_format_rows
-from puredelta.spark.jvm.catalog import StoredEntry, read_entry
+from puredelta.spark.jvm.catalog import StoredEntry
 from puredelta.spark.session.catalogs import (
     current_namespace,
     find_identifier,
@@ -24,7 +24,6 @@ from puredelta.spark.session.catalogs import (
     session_catalog,
 )
 from puredelta.spark.session.names import FORMAT, quote_name
-from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.storage import open_log
 from puredelta.statements.parse.cursor import SqlSyntaxError
 from puredelta.statements.parse.table_name import (
@@ -135,12 +134,12 @@ def find_catalog_name(spark: SparkSession, name: TableName) -> str | None:
 
 def find_other_table(spark: SparkSession, name: TableName) -> StoredEntry | None:
     """Return a table of the session catalog that is neither a Delta table nor a view, if any."""
-    if name.path is not None or is_connect(spark):
+    if name.path is not None:
         return None
     entry = entry_name(spark, name.parts)
     if entry is None or not is_taken(spark, entry):
         return None
-    found = read_entry(spark, entry.database, entry.name)
+    found = entry_formats(spark).read_entry(spark, entry.database, entry.name)
     return None if found.is_view or (found.provider or "").lower() == FORMAT else found
 
 
