@@ -13,9 +13,9 @@ MOST_REQUESTS = {
     "activate": 1,
     "first write": 9,
     "append": 4,
-    "merge by name": 12,
-    "merge by path": 12,
-    "merge by builder": 8,
+    "merge by name": 13,
+    "merge by path": 13,
+    "merge by builder": 9,
     "delete": 12,
 }
 """A MERGE runs three jobs, whatever asks for it; its result is two requests of PySpark's own."""
