@@ -101,6 +101,12 @@ def _merge(spark: SparkSession, root: str) -> object:
     )
 
 
+def _merge_in_place(spark: SparkSession, root: str) -> object:
+    source = small_rows(spark, 30, 50, "new").alias("s")
+    merge = _on(root, spark).alias("t").merge(source, "t.id = s.id")
+    return merge.whenMatchedUpdate(set={"v": "s.v"}).execute()
+
+
 def _append(spark: SparkSession, root: str) -> object:
     return puredelta.write(small_rows(spark, 90, 99, "new"), f"{root}/table", mode="append")
 
@@ -112,6 +118,7 @@ COMMANDS: Mapping[str, Subject] = {
     "merge": Subject(prepare=small_table(), run=_merge),
     "merge, vectors": Subject(prepare=small_table(**_VECTORS), run=_merge),
     "merge, change feed": Subject(prepare=small_table(**_CHANGES), run=_merge),
+    "merge, in place": Subject(prepare=_in_row_groups, run=_merge_in_place),
     "update": Subject(
         prepare=small_table(), run=lambda s, r: _on(r, s).update("id % 2 = 0", {"v": "'x'"})
     ),
