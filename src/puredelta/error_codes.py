@@ -396,6 +396,18 @@ class ErrorCode(Enum):
     REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE = ("DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE", "42613",
         "`replaceWhere` and dynamic partitions exclude each other.",
         "Use one of both.")
+    OVERWRITE_BY_FILTER_WITH_REPLACE_BY = ("DELTA_OVERWRITE_BY_FILTER_INCOMPATIBLE_REPLACE_ON_OR_USING", "42613",
+        "`replaceWhere` excludes `replaceOn` and `replaceUsing`.",
+        "Use one of them.")
+    DYNAMIC_OVERWRITE_WITH_REPLACE_BY = ("DELTA_DYNAMIC_PARTITION_OVERWRITE_INCOMPATIBLE_REPLACE_ON_OR_USING", "42613",
+        "Dynamic partitions exclude `replaceOn` and `replaceUsing`.",
+        "Use one of them.")
+    DEFINITION_WITH_REPLACE_BY = ("DELTA_DFV2_CREATE_REPLACE_INCOMPATIBLE_REPLACE_ON_OR_USING", "42000",
+        "`replaceOn` and `replaceUsing` change rows of a table, and do not define one.",
+        "Leave the option out, or overwrite the existing table.")
+    UNRESOLVED_REPLACE_USING_COLUMN = ("UNRESOLVED_INSERT_REPLACE_USING_COLUMN", "42703",
+        "A column of `replaceUsing` is not in the table or not in the new rows.",
+        "Name a column of both.")
     OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE = ("DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE", "42613",
         "`overwriteSchema` needs all rows to be replaced.",
         "Leave dynamic partitions off.")

@@ -2572,6 +2572,33 @@ class Message(Enum):
         "'replaceWhere' cannot be used with data filters when 'dataChange' is set to false. "
         "Filters: {replaceWhere}. Name partition columns only, or leave dataChange out.",
     )
+    OVERWRITE_BY_FILTER_WITH_REPLACE_BY = (
+        ErrorCode.OVERWRITE_BY_FILTER_WITH_REPLACE_BY,
+        "Overwrite by filter is incompatible with the `replaceOn`/`replaceUsing` option.",
+    )
+    DYNAMIC_OVERWRITE_WITH_REPLACE_BY = (
+        ErrorCode.DYNAMIC_OVERWRITE_WITH_REPLACE_BY,
+        "Dynamic partition overwrite is incompatible with the `replaceOn`/`replaceUsing` option.",
+    )
+    DEFINITION_WITH_REPLACE_BY = (
+        ErrorCode.DEFINITION_WITH_REPLACE_BY,
+        "DataFrame Writer V2 create()/replace()/createOrReplace() cannot be used with the "
+        "`replaceOn` or `replaceUsing` option for Delta tables.",
+    )
+    UNRESOLVED_REPLACE_USING_COLUMN = (
+        ErrorCode.UNRESOLVED_REPLACE_USING_COLUMN,
+        "Column {column} cannot be resolved in {relation}. Did you mean one of the following? "
+        "[{columns}].",
+    )
+    INVALID_WRITE_OPTION_REPLACE_BY = (
+        ErrorCode.INVALID_WRITE_OPTION,
+        "The options replaceOn and replaceUsing exclude each other. Use one of them.",
+    )
+    INVALID_WRITE_OPTION_REPLACE_USING = (
+        ErrorCode.INVALID_WRITE_OPTION,
+        "{value!r} is no list of columns for the option replaceUsing. Write names with commas "
+        "between them, for example: id, `a day`.",
+    )
     REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE = (
         ErrorCode.REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE,
         "A 'replaceWhere' expression and 'partitionOverwriteMode'='dynamic' cannot both be "

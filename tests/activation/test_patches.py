@@ -129,8 +129,7 @@ def test_an_option_that_does_nothing_is_said_once(caplog):
 @pytest.mark.parametrize(
     "given",
     [
-        CapturedOptions().with_options({"replaceUsing": "a"}),
-        CapturedOptions().with_options({"replaceOn": "a = b"}),
+        CapturedOptions().with_options({"targetTable": "a"}),
         CapturedOptions(layout="bucketBy"),
     ],
 )

@@ -18,7 +18,7 @@ from puredelta.commands.create.as_select import FirstRows, NewTable, create_tabl
 from puredelta.commands.create.create_table import CreateMode
 from puredelta.commands.create.definition import TableDefinition
 from puredelta.commands.create.registered import define_registered
-from puredelta.commands.write.options import SaveMode
+from puredelta.commands.write.options import SaveMode, WriteOptions
 from puredelta.commands.write.write_table import WriteRequest, write_table
 from puredelta.errors import InvalidRequestError, Message, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
@@ -95,6 +95,8 @@ def define(
         raise UnsupportedError(Message.OPERATION_NOT_ALLOWED_REPLACE_WHERE, option=_REPLACE_WHERE)
     spark = table.rows.sparkSession
     options = write_options(captured)
+    if WriteOptions.of(spark, options).replace_by is not None:
+        raise InvalidRequestError(Message.DEFINITION_WITH_REPLACE_BY)
     if name.path is not None:
         require_one_location(spark, name.path, table.properties.get(_LOCATION))
         definition = _definition(spark, table)

@@ -51,8 +51,6 @@ _KNOWN = frozenset(name.lower() for name in WRITE_OPTIONS)
 _OTHERS = frozenset({"path", "checkpointlocation", "queryname", "format"})
 """Options for other parts of a writer."""
 REFUSED_OPTIONS = {
-    "replaceon": "use replaceWhere, or a MERGE",
-    "replaceusing": "use replaceWhere, or a MERGE",
     "targettable": "name the table in saveAsTable",
 }
 """Unsupported options that would change the written rows, with the alternative."""
@@ -137,7 +135,7 @@ def _write_known(
             overwrites_partitions=options.replaces_partitions and partitioned,
         )
 
-    replaces = mode is SaveMode.OVERWRITE and options.replace_where is None
+    replaces = mode is SaveMode.OVERWRITE and not options.replaces_rows
     if _wrote_clustered(rows, captured, log, replaces=replaces):
         if found is not None:
             known = EntryName(database=found.database, name=found.name)
@@ -209,7 +207,7 @@ def _wrote_clustered(
     if log.exists() and mode in (SaveMode.ERROR, SaveMode.IGNORE):
         return False
     chosen = WriteOptions.of(rows.sparkSession, options)
-    overwrites = mode is SaveMode.OVERWRITE and chosen.replace_where is None
+    overwrites = mode is SaveMode.OVERWRITE and not chosen.replaces_rows
     if log.exists() and not (overwrites and (replaces or chosen.change.overwrite)):
         raise clustered_otherwise(log, captured)
     first = FirstRows(rows=rows, options=options)

@@ -43,7 +43,7 @@ def written(operation: Operation) -> str:
             r""""partitionBy":"[\"p\",\"q\"]"}}"""),
         ),
         (
-            write(WriteMode.OVERWRITE, replace_where="id = 1"),
+            write(WriteMode.OVERWRITE, replaced={"predicate": "id = 1"}),
             ("""{"operation":"WRITE","operationParameters":{"mode":"Overwrite","partitionBy":"[]","""
             """"predicate":"id = 1"}}"""),
         ),

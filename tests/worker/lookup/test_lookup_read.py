@@ -145,3 +145,12 @@ def test_int96_is_left_to_spark_where_settings_of_the_session_move_it(tmp_path: 
             list(read_ranges([file], ["k", "ts"], first=first, limits=limits))
     assert len(list(read_ranges([file], ["k"], limits=limits))) == 1
     assert len(list(read_ranges([file], ["k", "ts"]))) == 1
+
+
+def test_a_file_with_two_columns_of_one_name_is_refused(tmp_path: Path) -> None:
+    path = str(tmp_path / "f.parquet")
+    two = pa.table([pa.array([1]), pa.array([2])], names=["id", "id"])
+    pq.write_table(two, path)
+    for name, problem in (("id", "has several columns"), ("other", "lacks column")):
+        with pytest.raises(OnlySparkError, match=f"{problem} {name}"):
+            read_columns(path, [name], SourcePart(), batch_rows=10)

@@ -25,8 +25,6 @@ from puredelta.commands.dml.preview import PREVIEW_ROWS, preview_statement
 from puredelta.commands.dml.reports import executed_report
 from puredelta.commands.dml.retry import DEFAULTS, ExecutionOptions
 from puredelta.commands.dml.spec import (
-    SOURCE,
-    TARGET,
     InputRows,
     MergeSpec,
     ReplaceSpec,
@@ -108,14 +106,15 @@ def run_merge(
 def replace_rows(
     command: Command, rows: DataFrame, spec: ReplaceSpec
 ) -> tuple[Outcome, Report | None]:
-    """Delete the rows of the condition and insert the new ones, in one commit; with a report."""
-    return execute_reported(command, spec, replaced_input(command, rows))
+    """Delete the rows that are replaced, insert the new ones, in one commit; with a report."""
+    return execute_reported(command, spec, replaced_input(command, rows, spec))
 
 
-def replaced_input(command: Command, rows: DataFrame) -> InputRows:
-    """Return the table and the new rows under the names that `ReplaceSpec` uses."""
-    target = table_identity(command.spark, command.snapshot.config.schema).alias(TARGET)
-    return InputRows(target=target, source=rows.alias(SOURCE))
+def replaced_input(command: Command, rows: DataFrame, spec: ReplaceSpec) -> InputRows:
+    """Return the table and the new rows under the names that the statement uses."""
+    target, source = spec.aliases
+    table = table_identity(command.spark, command.snapshot.config.schema)
+    return InputRows(target=table.alias(target), source=spec.source(rows).alias(source))
 
 
 def run_rows(

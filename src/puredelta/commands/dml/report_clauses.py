@@ -26,6 +26,7 @@ from puredelta.commands.dml.spec import (
     MergeSpec,
     NotMatched,
     NotMatchedBySource,
+    ReplaceBy,
     ReplaceSpec,
     Star,
     StatementSpec,
@@ -63,7 +64,7 @@ def statement_name(spec: StatementSpec) -> str:
         case MergeSpec():
             return "MERGE"
         case ReplaceSpec():
-            return "WRITE with replaceWhere"
+            return "WRITE with replaceWhere" if spec.by is None else "WRITE with replaced rows"
         case _:
             return operation_name(spec)
 
@@ -73,6 +74,11 @@ def stated_clauses(spec: StatementSpec, statement: ResolvedStatement) -> tuple[S
     match spec:
         case MergeSpec():
             return tuple(_of_merge(spec, statement))
+        case ReplaceSpec(by=ReplaceBy() as by):
+            return (
+                _stated(1, ClauseKind.MATCHED, f"DELETE ON {by.text}", "delete"),
+                _stated(2, ClauseKind.NOT_MATCHED, "INSERT the rows that are written", "insert"),
+            )
         case ReplaceSpec():
             return (
                 _stated(1, ClauseKind.NOT_MATCHED, "INSERT the rows that are written", "insert"),

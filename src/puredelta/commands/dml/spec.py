@@ -192,11 +192,43 @@ TARGET, SOURCE = "__puredelta_old", "__puredelta_new"
 """The aliases of the table and of the new rows in the MERGE of a `ReplaceSpec`."""
 
 
+_IS_KEY = "_puredelta_is_key"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplaceBy:
+    """The comparison by which an overwrite finds the old rows that its new rows replace.
+
+    NULL in a compared column is equal to nothing: such rows stay.
+    """
+
+    columns: tuple[str, ...] = ()
+    """Columns of equal values (``replaceUsing``)."""
+    condition: str | None = None
+    """A condition on rows of both sides instead (``replaceOn``)."""
+    target_alias: str = TARGET
+    source_alias: str = SOURCE
+
+    @property
+    def text(self) -> str:
+        """The comparison in SQL."""
+        if self.condition is not None:
+            return self.condition
+        return " AND ".join(
+            f"{self.target_alias}.{quoted(name)} = {self.source_alias}.{quoted(name)}"
+            for name in self.columns
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplaceSpec:
-    """New rows, used as the source, that replace the old rows of a condition."""
+    """New rows, used as the source, that replace old rows: those of a condition, or those that
+    are compared with a new row.
+    """
 
-    where: str
+    where: str | None = None
+    by: ReplaceBy | None = None
+    """Instead of ``where``."""
     columns: tuple[str, ...]
     """The names of the new rows' columns."""
     evolves: bool
@@ -204,11 +236,40 @@ class ReplaceSpec:
     operation: Operation
     """The name of the write in the history."""
 
+    @property
+    def aliases(self) -> tuple[str, str]:
+        """The names of the table and of the new rows."""
+        return (TARGET, SOURCE) if self.by is None else (self.by.target_alias, self.by.source_alias)
+
+    def source(self, rows: DataFrame) -> DataFrame:
+        """Return the source of the MERGE for some new rows.
+
+        Where rows are compared it has every row twice: as a row to insert, and as a key.
+        """
+        if self.by is None:
+            return rows
+        both = F.explode(F.array(F.lit(False), F.lit(True)))  # noqa: FBT003 - those are the values
+        return rows.withColumn(_IS_KEY, both)
+
     def as_merge(self) -> MergeSpec:
-        """Return the MERGE that matches nothing: new rows are inserted, old ones deleted."""
+        """Return the MERGE in which new rows match nothing and are inserted.
+
+        Old rows are deleted by the condition, or because a key matches them.
+        """
+        _, source = self.aliases
         values = tuple(
-            Assignment(quoted(name), f"{SOURCE}.{quoted(name)}") for name in self.columns
+            Assignment(quoted(name), f"{source}.{quoted(name)}") for name in self.columns
         )
+        if self.by is not None:
+            is_key = f"{source}.{_IS_KEY}"
+            return MergeSpec(
+                on=f"{is_key} AND ({self.by.text})",
+                clauses=(
+                    Matched(Delete(), None),
+                    NotMatched(Insert(values), f"NOT {is_key}"),
+                ),
+                evolve_schema=self.evolves,
+            )
         return MergeSpec(
             on=F.lit(False),  # noqa: FBT003 - that is the value
             clauses=(

@@ -8,6 +8,7 @@ from enum import Enum
 
 from pyspark.sql import SparkSession
 
+from puredelta.commands.dml.spec import ReplaceBy
 from puredelta.commands.file_options import (
     CODEC,
     FILE_ROWS,
@@ -16,11 +17,14 @@ from puredelta.commands.file_options import (
     set_transaction_of,
 )
 from puredelta.commands.schema_change import SchemaChange
-from puredelta.errors import InvalidRequestError, Message
+from puredelta.errors import InvalidRequestError, Message, UnsupportedError
+from puredelta.protocol.schema.sql_lexer import is_identifier, tokenize, unquoted
 from puredelta.spark.session.delta_conf import (
     AUTO_MERGE,
     DYNAMIC_OVERWRITE,
     OPTIMIZE_WRITE,
+    REPLACE_ON,
+    REPLACE_USING,
     REPLACE_WHERE_CHECK,
     REPLACE_WHERE_DATA_COLUMNS,
 )
@@ -31,6 +35,9 @@ WRITE_OPTIONS = (
     "mergeSchema",
     "overwriteSchema",
     "replaceWhere",
+    "replaceUsing",
+    "replaceOn",
+    "targetAlias",
     "partitionOverwriteMode",
     "useNullIntolerantEqualityWithDPO",
     "userMetadata",
@@ -80,6 +87,8 @@ class WriteOptions:
     change: SchemaChange
     replace_where: str | None
     """The condition of the rows that an overwrite replaces."""
+    replace_by: ReplaceBy | None = None
+    """The comparison of new rows with the rows that an overwrite replaces."""
     checks_replaced: bool
     """``replaceWhere.constraintCheck.enabled``: the new rows must satisfy it, too."""
     replaces_partitions: bool
@@ -122,6 +131,7 @@ class WriteOptions:
                 overwrite=_flag("overwriteSchema", given.get("overwriteSchema", "false")),
             ),
             replace_where=given.get("replaceWhere"),
+            replace_by=_replace_by(conf, given),
             checks_replaced=REPLACE_WHERE_CHECK.flag(conf)
             or not REPLACE_WHERE_DATA_COLUMNS.flag(conf),
             replaces_partitions=_is_dynamic(conf, given),
@@ -147,7 +157,27 @@ class WriteOptions:
                 Message.DYNAMIC_PARTITION_OVERWRITE_DISABLED, setting=DYNAMIC_OVERWRITE.key
             )
 
+    @property
+    def replaces_rows(self) -> bool:
+        """Whether an overwrite replaces chosen rows, and keeps the table's definition."""
+        return self.replace_where is not None or self.replace_by is not None
+
+    @property
+    def replaced(self) -> dict[str, str]:
+        """The rows that an overwrite replaces, as the history says it."""
+        by = self.replace_by
+        if by is None:
+            return {} if self.replace_where is None else {"predicate": self.replace_where}
+        if by.condition is not None:
+            return {"replaceOnCond": by.condition}
+        return {"replaceUsingCols": f"({', '.join(by.columns)})"}
+
     def _require_possible(self, given: Mapping[str, str]) -> None:
+        if self.replace_by is not None:
+            if self.replace_where is not None:
+                raise InvalidRequestError(Message.OVERWRITE_BY_FILTER_WITH_REPLACE_BY)
+            if given.get("partitionOverwriteMode", "").lower() == "dynamic":
+                raise InvalidRequestError(Message.DYNAMIC_OVERWRITE_WITH_REPLACE_BY)
         if not self.replaces_partitions:
             return
         if self.replace_where is not None and "partitionOverwriteMode" in given:
@@ -195,12 +225,41 @@ def _file_settings(given: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
+_REPLACES = frozenset({"replaceWhere", "replaceUsing", "replaceOn"})
+
+
+def _replace_by(conf: Mapping[str, str], given: Mapping[str, str]) -> ReplaceBy | None:
+    """Return the comparison of ``replaceUsing`` or ``replaceOn``."""
+    for option, allowed in (("replaceUsing", REPLACE_USING), ("replaceOn", REPLACE_ON)):
+        if option in given and not allowed.flag(conf):
+            raise UnsupportedError(
+                Message.INVALID_WRITE_OPTION_NOT_SUPPORTED,
+                option=option,
+                value=given[option],
+                reason=f"{allowed.key} is false",
+            )
+    using, on = given.get("replaceUsing"), given.get("replaceOn")
+    if using is not None and on is not None:
+        raise InvalidRequestError(Message.INVALID_WRITE_OPTION_REPLACE_BY)
+    alias = given.get("targetAlias")
+    by = ReplaceBy() if alias is None else ReplaceBy(target_alias=alias)
+    if on is not None:
+        return replace(by, condition=on)
+    if using is None:
+        return None
+    tokens = tokenize(using)
+    names = tuple(unquoted(token) for token in tokens[::2])
+    if not names or not all(map(is_identifier, tokens[::2])) or len(tokens) % 2 == 0:
+        raise InvalidRequestError(Message.INVALID_WRITE_OPTION_REPLACE_USING, value=using)
+    return replace(by, columns=names)
+
+
 def _is_dynamic(conf: Mapping[str, str], given: Mapping[str, str]) -> bool:
     """Return whether partitions are replaced; other options override the session's mode."""
     mode = given.get("partitionOverwriteMode")
     if mode is None:
         mode = conf.get(_PARTITION_OVERWRITE) or "static"
-        if "replaceWhere" in given or given.get("overwriteSchema", "").lower() == "true":
+        if _REPLACES & given.keys() or given.get("overwriteSchema", "").lower() == "true":
             return False
     if mode.lower() not in {"static", "dynamic"}:
         raise InvalidRequestError(

@@ -178,6 +178,10 @@ class PlannedWrite:
         """Find the replaced files, as far as they are known before the new rows."""
         where = self.options.replace_where if self.overwrites else None
         existing, transaction = self.command.existing, self.command.transaction
+        by = self.options.replace_by if self.overwrites else None
+        if by is not None and existing is not None:
+            self.require_data_change(by.text)
+            return self._replace_rows(existing, None)
         if where is not None:
             spark = self.command.spark
             replaced = resolve_replaced(spark, where, self.config)
@@ -288,8 +292,8 @@ class PlannedWrite:
             return _streamed_metrics(written, removes)
         return _metrics(written, removes, overwrites=self.overwrites)
 
-    def _replace_rows(self, existing: Snapshot, where: str) -> WriteOutcome:
-        """Replace rows of a condition that splits files."""
+    def _replace_rows(self, existing: Snapshot, where: str | None) -> WriteOutcome:
+        """Replace rows of a condition that splits files, or rows that new ones match."""
         rows, spec = self.replacement(existing, where)
         outcome, report = replace_rows(self.command, rows, spec)
         return WriteOutcome(
@@ -306,11 +310,12 @@ class PlannedWrite:
         if not self.options.data_change:
             raise InvalidRequestError(Message.REPLACE_WHERE_WITHOUT_DATA_CHANGE, replaceWhere=where)
 
-    def replacement(self, existing: Snapshot, where: str) -> tuple[DataFrame, ReplaceSpec]:
-        """Return the new rows, checked, and the statement that replaces rows of a condition."""
+    def replacement(self, existing: Snapshot, where: str | None) -> tuple[DataFrame, ReplaceSpec]:
+        """Return the new rows, checked, and the statement that replaces rows by them."""
         rows = checked_rows(self.rows, self.config, lambda every: self.checked(every, where))
         spec = ReplaceSpec(
             where=where,
+            by=self.options.replace_by if where is None else None,
             columns=tuple(rows.columns),
             evolves=self.config is not existing.config,
             operation=self.operation,

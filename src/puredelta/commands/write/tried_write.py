@@ -28,6 +28,7 @@ from puredelta.commands.write.planned_write import (
 from puredelta.commands.write.write_table import WriteRequest, plan_write
 from puredelta.errors import Message, UnsupportedError
 from puredelta.log.files.file_table import FileTable
+from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.write.writer import check_rows
 
@@ -53,6 +54,9 @@ def dry_run_write(rows: DataFrame, log: TableLog, request: WriteRequest) -> Repo
         )
     planned.config.require(write_capability(planned.mode))
     where = planned.options.replace_where if planned.overwrites else None
+    by = planned.options.replace_by if planned.overwrites else None
+    if by is not None and planned.command.existing is not None:
+        return _tried(planned, planned.command.existing, None)
     if where is None:
         return _report(planned, _replaced(planned), where=None)
     replaced = resolve_replaced(planned.command.spark, where, planned.config)
@@ -62,14 +66,19 @@ def dry_run_write(rows: DataFrame, log: TableLog, request: WriteRequest) -> Repo
     if replaced.goes_by_file(planned.config):
         return _report(planned, replaced.files(planned.command.spark, existing), where=where)
     planned.require_data_change(where)
-    new_rows, spec = planned.replacement(existing, where)
-    return dry_run_statement(planned.command, spec, replaced_input(planned.command, new_rows))
+    return _tried(planned, existing, where)
+
+
+def _tried(planned: PlannedWrite, existing: Snapshot, where: str | None) -> Report:
+    rows, spec = planned.replacement(existing, where)
+    return dry_run_statement(planned.command, spec, replaced_input(planned.command, rows, spec))
 
 
 def preview_write(
     rows: DataFrame, log: TableLog, request: WriteRequest, *, limit: int
 ) -> DataFrame:
-    """Return rows that ``replaceWhere`` on data columns deletes and inserts, like a MERGE.
+    """Return rows that ``replaceWhere`` on data columns, ``replaceUsing`` or ``replaceOn`` deletes
+    and inserts, like a MERGE.
 
     Raises:
         UnsupportedError: any other write: it removes whole files and adds the given rows.
@@ -77,10 +86,11 @@ def preview_write(
     planned = plan_write(rows, log, request)
     where = planned.options.replace_where if planned is not None and planned.overwrites else None
     existing = None if planned is None else planned.command.existing
-    if planned is None or where is None or existing is None:
+    by = planned.options.replace_by if planned is not None and planned.overwrites else None
+    if planned is None or existing is None or (where is None and by is None):
         raise UnsupportedError(Message.OPERATION_NOT_ALLOWED_PREVIEW_WRITE)
     new_rows, spec = planned.replacement(existing, where)
-    new_input = replaced_input(planned.command, new_rows)
+    new_input = replaced_input(planned.command, new_rows, spec)
     return preview_statement(planned.command, spec, new_input, limit=limit)
 
 

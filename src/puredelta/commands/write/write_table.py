@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import DataFrame
 
 from puredelta.commands.command import Command, command_on
+from puredelta.commands.dml.spec import ReplaceBy
 from puredelta.commands.new_table import (
     NOTHING_BUT_COLUMNS,
     NewTableProperties,
@@ -37,8 +38,15 @@ from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.operations import Operation, WriteMode, write
 from puredelta.protocol.schema.types import StructType
 from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.resolve.bound_columns import outer_alias
 from puredelta.spark.session.names import require_no_helper_names
-from puredelta.spark.session.types import from_spark, struct_as_nullable, without_table_metadata
+from puredelta.spark.session.session import SessionInfo
+from puredelta.spark.session.types import (
+    from_spark,
+    quoted,
+    struct_as_nullable,
+    without_table_metadata,
+)
 
 __all__ = ["WriteOutcome", "WriteRequest", "columns_of", "write_table"]
 
@@ -97,6 +105,9 @@ def plan_write(rows: DataFrame, log: TableLog, request: WriteRequest) -> Planned
     config = _planned_config(command, columns_of(rows), request, options)
     options.require_allowed(config.partition_columns)
     command = with_write_settings(command, options)
+    if options.replace_by is not None:
+        by = _resolved(options.replace_by, rows, config, command.session)
+        options = replace(options, replace_by=by)
     bound = command.bind(rows)
     if request.check is not None and not command.already_committed():
         bound = request.check(bound)
@@ -110,6 +121,33 @@ def plan_write(rows: DataFrame, log: TableLog, request: WriteRequest) -> Planned
         if request.record is None
         else request.record(config),
     )
+
+
+def _resolved(
+    by: ReplaceBy, rows: DataFrame, config: TableConfig, session: SessionInfo
+) -> ReplaceBy:
+    """Return a comparison with the alias that the new rows have.
+
+    Raises:
+        InvalidRequestError: the table or the rows have no such column
+            (UNRESOLVED_INSERT_REPLACE_USING_COLUMN).
+    """
+    for relation, names in (("table", config.schema.names), ("query", rows.columns)):
+        known = {_folded(name, session) for name in names}
+        for name in by.columns:
+            if _folded(name, session) not in known:
+                raise InvalidRequestError(
+                    Message.UNRESOLVED_REPLACE_USING_COLUMN,
+                    column=quoted(name),
+                    relation=relation,
+                    columns=", ".join(map(quoted, names)),
+                )
+    alias = None if by.condition is None else outer_alias(rows)
+    return by if alias is None else replace(by, source_alias=alias)
+
+
+def _folded(name: str, session: SessionInfo) -> str:
+    return name if session.case_sensitive else name.lower()
 
 
 def _planned_config(
@@ -135,7 +173,7 @@ def _planned_config(
         request.partition_by,
         change=SchemaChange(
             merge=options.change.merge,
-            overwrite=options.change.overwrite and overwrites and options.replace_where is None,
+            overwrite=options.change.overwrite and overwrites and not options.replaces_rows,
         ),
         case_sensitive=case_sensitive,
     )
@@ -146,7 +184,7 @@ def _operation(request: WriteRequest, options: WriteOptions, config: TableConfig
     return write(
         _RECORDED_MODE[request.mode],
         partition_by=request.partition_by,
-        replace_where=options.replace_where if overwrites else None,
+        replaced=options.replaced if overwrites else None,
         merges_schema=options.change.merge,
         overwrites_schema=options.change.overwrite,
         overwrites_partitions=overwrites

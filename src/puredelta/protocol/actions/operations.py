@@ -53,12 +53,15 @@ def write(
     mode: WriteMode,
     *,
     partition_by: Sequence[str] = (),
-    replace_where: str | None = None,
+    replaced: Mapping[str, str] | None = None,
     merges_schema: bool = False,
     overwrites_schema: bool = False,
     overwrites_partitions: bool = False,
 ) -> Operation:
     """Describe a DataFrame write; ``partition_by`` is what the caller gave, not the table's.
+
+    ``replaced`` says which rows an overwrite replaces: ``predicate``, ``replaceOnCond`` or
+    ``replaceUsingCols``.
 
     >>> write(WriteMode.APPEND).parameters
     {'mode': 'Append', 'partitionBy': '[]'}
@@ -68,7 +71,7 @@ def write(
         parameters={
             "mode": mode.value,
             "partitionBy": json_text(list(partition_by)),
-            **({} if replace_where is None else {"predicate": replace_where}),
+            **(replaced or {}),
             **({"canMergeSchema": True} if merges_schema else {}),
             **({"canOverwriteSchema": True} if overwrites_schema else {}),
             **({"isDynamicPartitionOverwrite": True} if overwrites_partitions else {}),

@@ -14,6 +14,8 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 
 from puredelta.spark.connect.messages import EXPRESSION, Message, copy_of, every_message, kind_of
+from puredelta.spark.jvm.frames import analyzed_plan
+from puredelta.spark.session.session import is_connect
 
 _TRANSPARENT = ("Filter", "Sort", "Limit", "Tail", "Offset", "Deduplicate", "Sample", "Hint")
 """Nodes of a client's plan above which an alias still holds."""
@@ -25,7 +27,12 @@ Replaced = Callable[[int, str], str | None]
 
 
 def outer_alias(rows: DataFrame) -> str | None:
-    """Return the alias of a Connect DataFrame as its columns know it."""
+    """Return the alias of a DataFrame as its columns know it."""
+    if not is_connect(rows.sparkSession):
+        shown = analyzed_plan(rows)
+        while shown.kind in _TRANSPARENT:
+            shown = shown.child()
+        return str(shown.java.alias()) if shown.kind == _ALIAS else None
     for plan in _outer_plans(rows):
         if type(plan).__name__ == _ALIAS:
             return str(plan._alias)  # noqa: SLF001 - no public way to ask for an alias

@@ -330,6 +330,16 @@ REPLACE_WHERE_DATA_COLUMNS = DeltaConf(
     default="true",
     effect="the condition of `replaceWhere` may name any column; off: the partition columns alone",
 )
+REPLACE_ON = DeltaConf(
+    name="replaceOn.dataframe.writer.enabled",
+    default="true",
+    effect="the option `replaceOn` of an overwrite is allowed; off: it is an error",
+)
+REPLACE_USING = DeltaConf(
+    name="replaceUsing.dataframe.writer.enabled",
+    default="true",
+    effect="the option `replaceUsing` of an overwrite is allowed; off: it is an error",
+)
 DYNAMIC_OVERWRITE = DeltaConf(
     name="dynamicPartitionOverwrite.enabled",
     default="true",
@@ -1064,11 +1074,9 @@ WITHOUT_EFFECT = (
         },
     ),
     *_without_effects(
-        "INSERT with REPLACE ON or REPLACE USING, and the options for it, are refused",
+        "the rows that replace others are read once, as the source of a MERGE is",
         {
             "insertReplaceOnOrUsing.materializeSource": "auto",
-            "replaceOn.dataframe.writer.enabled": "true",
-            "replaceUsing.dataframe.writer.enabled": "true",
         },
     ),
     *_without_effects(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -225,8 +226,11 @@ def read_columns(
 
 def require_columns(path: DataPath, schema: pa.Schema, names: Sequence[str]) -> None:
     """Refuse a file that is not any more what the driver has seen."""
-    if missing := set(names).difference(schema.names):
-        raise OnlySparkError(f"{label(path)} lacks column {min(missing)}")
+    found = Counter(schema.names)
+    for name in names:
+        if found[name] != 1:
+            problem = "has several columns" if found[name] else "lacks column"
+            raise OnlySparkError(f"{label(path)} {problem} {name}")
 
 
 def _between(batches: Iterator[pa.RecordBatch], start: int, stop: int) -> pa.Table:

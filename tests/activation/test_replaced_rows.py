@@ -1,0 +1,171 @@
+"""Options ``replaceUsing`` and ``replaceOn``: an overwrite replaces the rows that it matches."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import puredelta
+from puredelta.log.replay.table_log import TableLog
+
+OLD = [(1, "a", 1), (2, "b", 1), (3, "c", 2), (None, "n", 2)]
+NEW = [(1, "x", 9), (1, "y", 9), (4, "z", 9), (None, "m", 9)]
+COLUMNS = "id INT, v STRING, p INT"
+
+
+@pytest.fixture
+def path(active: SparkSession, tmp_path: Path) -> str:
+    path = f"{tmp_path}/t"
+    rows = active.createDataFrame(OLD, COLUMNS).coalesce(1)
+    rows.write.format("delta").option("delta.enableChangeDataFeed", "true").save(path)
+    return path
+
+
+@pytest.fixture
+def new(active: SparkSession) -> DataFrame:
+    return active.createDataFrame(NEW, COLUMNS)
+
+
+def overwrite(rows: DataFrame, path: str, **options: str) -> list[tuple[Any, ...]]:
+    rows.write.format("delta").mode("overwrite").options(**options).save(path)
+    return shown(rows.sparkSession, path)
+
+
+def shown(spark: SparkSession, path: str) -> list[tuple[Any, ...]]:
+    return sorted(map(tuple, spark.read.format("delta").load(path).collect()), key=str)
+
+
+def test_rows_of_equal_values_are_replaced_in_one_commit(
+    active: SparkSession, path: str, new: DataFrame
+) -> None:
+    """NULL is equal to nothing: the old row with it stays."""
+    expected = sorted([*OLD[1:], *NEW], key=str)
+    assert overwrite(new, path, replaceUsing="id") == expected
+    (commit,) = active.sql(f"DESCRIBE HISTORY delta.`{path}` LIMIT 1").collect()
+    assert (commit.version, commit.operation) == (1, "WRITE")
+    assert commit.operationParameters == {
+        "mode": "Overwrite",
+        "partitionBy": "[]",
+        "replaceUsingCols": "(id)",
+    }
+    counts = {name: int(count) for name, count in commit.operationMetrics.items()}
+    assert counts["numOutputRows"] - counts["numCopiedRows"] == 4
+    assert counts["numDeletedRows"] == 1
+    changes = active.read.format("delta").option("readChangeFeed", "true")
+    feed = changes.option("startingVersion", 1).load(path)
+    assert sorted((row.id, row._change_type) for row in feed.where("id = 1").collect()) == [
+        (1, "delete"),
+        (1, "insert"),
+        (1, "insert"),
+    ]
+
+
+def test_all_columns_have_to_be_equal(path: str, new: DataFrame) -> None:
+    assert overwrite(new, path, replaceUsing="ID, `p`") == sorted([*OLD, *NEW], key=str)
+    same = new.withColumn("p", F.lit(1))
+    left = overwrite(same, path, replaceUsing="id,p")
+    assert (1, "a", 1) not in left
+    assert (1, "x", 9) in left
+    assert len(left) == len(OLD) - 1 + 2 * len(NEW)
+
+
+def test_a_condition_on_both_sides(path: str, new: DataFrame) -> None:
+    options = {"replaceOn": "t.id <=> s.id AND t.p < s.p", "targetAlias": "t"}
+    expected = sorted([*OLD[1:3], *NEW], key=str)
+    assert overwrite(new.alias("s"), path, **options) == expected
+    left = overwrite(new.alias("s"), path, replaceOn="t.id > 3 AND s.v = 'x'", targetAlias="t")
+    assert (4, "z", 9) in left
+    assert len(left) == len(expected) - 1 + len(NEW)
+
+
+def test_new_columns_are_added_by_merge_schema(path: str, new: DataFrame) -> None:
+    rows = new.withColumn("more", F.lit(7))
+    rows.write.format("delta").mode("overwrite").options(
+        replaceUsing="id", mergeSchema="true"
+    ).save(path)
+    found = shown(rows.sparkSession, path)
+    assert {row[3] for row in found} == {None, 7}
+    assert len(found) == len(OLD) - 1 + len(NEW)
+
+
+def test_append_ignores_it_and_a_new_table_takes_all_rows(
+    active: SparkSession, path: str, new: DataFrame, tmp_path: Path
+) -> None:
+    new.write.format("delta").mode("append").option("replaceUsing", "id").save(path)
+    assert shown(active, path) == sorted([*OLD, *NEW], key=str)
+    assert overwrite(new, f"{tmp_path}/other", replaceUsing="id") == sorted(NEW, key=str)
+
+
+def test_other_ways_to_write(active: SparkSession, path: str, new: DataFrame) -> None:
+    report = puredelta.dry_run_write(new, path, mode="overwrite", options={"replaceUsing": "id"})
+    assert (report.rows.inserted, report.rows.deleted) == (4, 1)
+    puredelta.write(new, path, mode="overwrite", options={"replaceUsing": "id"})
+    assert shown(active, path) == sorted([*OLD[1:], *NEW], key=str)
+    active.sql(f"CREATE TABLE replaced_rows USING delta LOCATION '{path}'")
+    try:
+        writer = new.where("v = 'z'").write.format("delta").mode("overwrite")
+        writer.option("replaceUsing", "id").saveAsTable("replaced_rows")
+        assert shown(active, path) == sorted([*OLD[1:], *NEW], key=str)
+    finally:
+        active.sql("DROP TABLE replaced_rows")
+
+
+@pytest.mark.parametrize(
+    ("options", "condition", "kind"),
+    [
+        ({"replaceUsing": "nope"}, "UNRESOLVED_INSERT_REPLACE_USING_COLUMN", AnalysisException),
+        (
+            {"replaceUsing": "id", "replaceWhere": "p = 1"},
+            "DELTA_OVERWRITE_BY_FILTER_INCOMPATIBLE_REPLACE_ON_OR_USING",
+            IllegalArgumentException,
+        ),
+        (
+            {"replaceUsing": "id", "partitionOverwriteMode": "dynamic"},
+            "DELTA_DYNAMIC_PARTITION_OVERWRITE_INCOMPATIBLE_REPLACE_ON_OR_USING",
+            IllegalArgumentException,
+        ),
+        ({"replaceUsing": "id", "replaceOn": "id = 1"}, "DELTA_", PySparkException),
+        ({"replaceUsing": "id p"}, "DELTA_", PySparkException),
+        ({"replaceUsing": ""}, "DELTA_", PySparkException),
+        ({"replaceOn": "t.nope = 1", "targetAlias": "t"}, "", PySparkException),
+    ],
+)
+def test_what_is_refused_changes_nothing(
+    path: str, new: DataFrame, options: dict[str, str], condition: str, kind: type[Exception]
+) -> None:
+    with pytest.raises(kind) as caught:
+        overwrite(new.alias("s"), path, **options)
+    assert condition in str(caught.value)
+    assert TableLog.open(path).latest_version() == 0
+
+
+def test_a_session_may_forbid_it(active: SparkSession, path: str, new: DataFrame) -> None:
+    for option, text in (("replaceUsing", "id"), ("replaceOn", "id = 1")):
+        key = f"spark.databricks.delta.{option}.dataframe.writer.enabled"
+        active.conf.set(key, "false")
+        try:
+            with pytest.raises(PySparkException, match=f"{key} is false"):
+                overwrite(new, path, **{option: text})
+        finally:
+            active.conf.unset(key)
+
+
+def test_a_definition_takes_no_such_option(active: SparkSession, path: str, new: DataFrame) -> None:
+    writer = new.writeTo(f"delta.`{path}`").using("delta").option("replaceUsing", "id")
+    with pytest.raises(PySparkException, match="DELTA_DFV2_CREATE_REPLACE_INCOMPATIBLE"):
+        writer.createOrReplace()
+
+
+def test_actions_of_the_commit(path: str, new: DataFrame) -> None:
+    """Other readers see removes and adds of the same commit."""
+    overwrite(new, path, replaceUsing="id")
+    commit = (Path(path) / "_delta_log" / f"{1:020}.json").read_text()
+    kinds = {next(iter(json.loads(line))) for line in commit.splitlines()}
+    assert {"add", "commitInfo"} <= kinds
+    assert "remove" in kinds
