@@ -186,7 +186,6 @@ def activate(spark: SparkSession, *, delta_module: bool = False) -> bool:
         return False
     if not (_is_free_of_delta_spark(spark) and _loads_no_catalog(spark)):
         return False
-    require_own_name(settings_of(spark))
     if delta_module:
         install_delta_module()
     package = _CONNECT if is_connect(spark) else _CLASSIC
@@ -263,4 +262,5 @@ def _loads_no_catalog(spark: SparkSession) -> bool:
                 stacklevel=3,
             )
             return False
+    require_own_name(settings_of(spark))
     return True

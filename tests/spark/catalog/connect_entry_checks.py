@@ -242,6 +242,8 @@ def _definition(root: Path) -> Any:
     kept["properties"].pop("transient_lastDdlTime", None)
     for key in ("serdeName", "locationUri"):
         kept["storage"].pop(key, None)
+    for field in kept["schema"]["fields"]:  # Hive's metastore repeats the type, which is there
+        field["metadata"].pop("__CHAR_VARCHAR_TYPE_STRING", None)
     return [
         [meta[key] for key in ("schemaString", "partitionColumns", "configuration", "description")],
         sorted(json.dumps([add["partitionValues"], add["stats"]]) for add in added),

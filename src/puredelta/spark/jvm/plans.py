@@ -42,6 +42,11 @@ class Plan:
         """The name of its class, such as ``Project``."""
         return class_name(self.java)
 
+    @property
+    def alias(self) -> str:
+        """The name that a ``SubqueryAlias`` gives."""
+        return str(self.java.alias())
+
     @cached_property
     def class_name(self) -> str:
         """The full name of its class."""
@@ -252,7 +257,7 @@ def named_parts(plan: Plan) -> Iterator[NamedPart]:
             yield NamedPart(part=node, name=text_items(node.java.multipartIdentifier()), alias=None)
         elif node.kind == "SubqueryAlias" and node.child().kind == "UnresolvedRelation":
             name = text_items(node.child().java.multipartIdentifier())
-            yield NamedPart(part=node, name=name, alias=str(node.java.alias()))
+            yield NamedPart(part=node, name=name, alias=node.alias)
         else:
             for child in node.children():
                 yield from named_parts(child)

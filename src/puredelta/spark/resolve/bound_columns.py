@@ -32,7 +32,7 @@ def outer_alias(rows: DataFrame) -> str | None:
         shown = analyzed_plan(rows)
         while shown.kind in _TRANSPARENT:
             shown = shown.child()
-        return str(shown.java.alias()) if shown.kind == _ALIAS else None
+        return shown.alias if shown.kind == _ALIAS else None
     for plan in _outer_plans(rows):
         if type(plan).__name__ == _ALIAS:
             return str(plan._alias)  # noqa: SLF001 - no public way to ask for an alias
