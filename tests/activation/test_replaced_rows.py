@@ -84,6 +84,12 @@ def test_a_condition_on_both_sides(path: str, new: DataFrame) -> None:
     assert len(left) == len(expected) - 1 + len(NEW)
 
 
+def test_a_condition_with_a_comment_and_odd_aliases(path: str, new: DataFrame) -> None:
+    options = {"replaceOn": "`a t`.id = `new s`.id -- the key", "targetAlias": "a t"}
+    expected = sorted([*OLD[1:], *NEW], key=str)
+    assert overwrite(new.alias("new s"), path, **options) == expected
+
+
 def test_new_columns_are_added_by_merge_schema(path: str, new: DataFrame) -> None:
     rows = new.withColumn("more", F.lit(7))
     rows.write.format("delta").mode("overwrite").options(
@@ -132,6 +138,9 @@ def test_other_ways_to_write(active: SparkSession, path: str, new: DataFrame) ->
         ),
         ({"replaceUsing": "id", "replaceOn": "id = 1"}, "DELTA_", PySparkException),
         ({"replaceUsing": "id p"}, "DELTA_", PySparkException),
+        ({"replaceUsing": "id.p"}, "DELTA_", PySparkException),
+        ({"replaceUsing": "id,"}, "DELTA_", PySparkException),
+        ({"replaceOn": "true) OR (true"}, "PARSE_SYNTAX_ERROR", PySparkException),
         ({"replaceUsing": ""}, "DELTA_", PySparkException),
         ({"replaceOn": "t.nope = 1", "targetAlias": "t"}, "", PySparkException),
     ],

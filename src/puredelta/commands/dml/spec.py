@@ -214,9 +214,9 @@ class ReplaceBy:
         """The comparison in SQL."""
         if self.condition is not None:
             return self.condition
+        target, source = quoted(self.target_alias), quoted(self.source_alias)
         return " AND ".join(
-            f"{self.target_alias}.{quoted(name)} = {self.source_alias}.{quoted(name)}"
-            for name in self.columns
+            f"{target}.{quoted(name)} = {source}.{quoted(name)}" for name in self.columns
         )
 
 
@@ -256,14 +256,15 @@ class ReplaceSpec:
 
         Old rows are deleted by the condition, or because a key matches them.
         """
-        _, source = self.aliases
+        source = quoted(self.aliases[1])
         values = tuple(
             Assignment(quoted(name), f"{source}.{quoted(name)}") for name in self.columns
         )
         if self.by is not None:
             is_key = f"{source}.{_IS_KEY}"
             return MergeSpec(
-                on=f"{is_key} AND ({self.by.text})",
+                # Each text is parsed alone: a bracket in one cannot change the other.
+                on=F.expr(is_key) & F.expr(self.by.text),
                 clauses=(
                     Matched(Delete(), None),
                     NotMatched(Insert(values), f"NOT {is_key}"),

@@ -241,17 +241,17 @@ def _replace_by(conf: Mapping[str, str], given: Mapping[str, str]) -> ReplaceBy 
     using, on = given.get("replaceUsing"), given.get("replaceOn")
     if using is not None and on is not None:
         raise InvalidRequestError(Message.INVALID_WRITE_OPTION_REPLACE_BY)
-    alias = given.get("targetAlias")
-    by = ReplaceBy() if alias is None else ReplaceBy(target_alias=alias)
     if on is not None:
-        return replace(by, condition=on)
+        by, alias = ReplaceBy(condition=on), given.get("targetAlias")
+        return by if alias is None else replace(by, target_alias=alias)
     if using is None:
         return None
     tokens = tokenize(using)
-    names = tuple(unquoted(token) for token in tokens[::2])
-    if not names or not all(map(is_identifier, tokens[::2])) or len(tokens) % 2 == 0:
+    names, between = tokens[::2], tokens[1::2]
+    is_list = len(names) == len(between) + 1 and all(token.means(",") for token in between)
+    if not is_list or not all(map(is_identifier, names)):
         raise InvalidRequestError(Message.INVALID_WRITE_OPTION_REPLACE_USING, value=using)
-    return replace(by, columns=names)
+    return ReplaceBy(columns=tuple(map(unquoted, names)))
 
 
 def _is_dynamic(conf: Mapping[str, str], given: Mapping[str, str]) -> bool:

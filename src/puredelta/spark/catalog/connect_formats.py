@@ -126,7 +126,10 @@ def require_convertible(spark: SparkSession, database: str, name: str) -> None:
         UnsupportedError: the table is managed, or has the property ``external.table.purge``.
     """
     table = quote_name((SESSION_CATALOG, database, name))
-    said = _described(spark, table)
+    _require_kept_files(table, _described(spark, table))
+
+
+def _require_kept_files(table: str, said: Mapping[str, Any]) -> None:
     purges = {key.lower(): text for key, text in said.get("table_properties", {}).items()}
     if said["type"] != "EXTERNAL" or purges.get(_PURGE, "").lower() == "true":
         raise UnsupportedError(Message.UNSUPPORTED_ON_CONNECT_CONVERT_TABLE, table=table)
@@ -139,9 +142,9 @@ def make_delta(spark: SparkSession, database: str, name: str, columns: T.StructT
         UnsupportedError: as `require_convertible`.
         CatalogError: the new entry is refused; the old one is gone.
     """
-    require_convertible(spark, database, name)
     table = quote_name((SESSION_CATALOG, database, name))
     said = _described(spark, table)
+    _require_kept_files(table, said)
     location = said["location"]
     comment = f" COMMENT {quoted_text(said['comment'])}" if said.get("comment") else ""
     run_command(spark, f"DROP TABLE {table}")
