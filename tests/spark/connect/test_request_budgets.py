@@ -71,5 +71,5 @@ def test_errors_of_a_log() -> None:
     late = "26/11/28 19:36:58 ERROR ErrorUtils: Spark Connect RPC error during: releaseExecute."
     ours = "26/11/28 19:36:59 ERROR Executor: Exception in task 0"
     trace = "\tat org.apache.spark.Task.run(Task.scala:1)"
-    assert _errors("\n".join([late, trace, "INFO done"])) == []
-    assert _errors("\n".join([late, trace, ours, trace])) == [ours, trace]
+    assert _errors(f"{late}\n{trace}\nINFO done") == []
+    assert _errors(f"{late}\n{trace}\n{ours}\n{trace}") == [ours, trace]
