@@ -36,7 +36,8 @@ from puredelta.worker.lookup.lookup_read import (
     one_column,
     require_columns,
 )
-from puredelta.worker.lookup.lookup_request import Constants, KeyColumn
+from puredelta.worker.lookup.lookup_request import Constants, KeyColumn, Searched
+from puredelta.worker.lookup.range_index import KeyRange, RangeIndex
 from puredelta.worker.read_rows import (
     OnlySparkError,
     dropped_rows,
@@ -55,12 +56,19 @@ class MatchedSource:
     rows: tuple[tuple[bytes, bytes], ...] | None = None
     """For each file words and bits of its matched rows; ``None``: any row may be one."""
     keys: tuple[KeyColumn, ...]
+    within: KeyRange | None = None
+    """What finds pairs where there are no keys."""
     on: ResidualConditions | None
     """What else makes a pair, where a key has several rows."""
     target: pa.Schema
     """Columns of the files that ``keys`` and ``on`` read."""
     columns: pa.Schema
     """Columns that values read, by their names in the source's files."""
+
+    @property
+    def searched(self) -> Searched:
+        """What finds the pairs."""
+        return Searched(keys=self.keys, within=self.within)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,7 +222,7 @@ class _Source:
 
     wanted: MatchedSource
     limits: Limits
-    index: KeyIndex
+    index: KeyIndex | RangeIndex
     kinds: tuple[pa.DataType, ...]
     """Of the key's columns."""
     columns: Mapping[str, pa.Array]
@@ -225,7 +233,7 @@ class _Source:
     def read(cls, wanted: MatchedSource, limits: Limits) -> _Source:
         """Read the matched rows; their memory was planned by the driver."""
         read = () if wanted.on is None else wanted.on.source_columns
-        keys = [key.source for key in wanted.keys]
+        keys = wanted.searched.source_names
         names = list(dict.fromkeys([*keys, *wanted.columns.names, *(name for name, _ in read)]))
         marks = wanted.rows or [None] * len(wanted.files)
         tables = [
@@ -238,8 +246,8 @@ class _Source:
         return cls(
             wanted=wanted,
             limits=limits,
-            index=KeyIndex(columns, [key.null_safe for key in wanted.keys]),
-            kinds=tuple(column.type for column in columns),
+            index=wanted.searched.index(columns),
+            kinds=wanted.searched.kinds(columns),
             columns={f.name: in_type(f.type, in_one_array(whole[f.name])) for f in wanted.columns},
             read_by_conditions=tuple(
                 in_one_array(compared_column(kind, whole[name])) for name, kind in read
@@ -253,8 +261,8 @@ class _Source:
             OnlySparkError: a target row has none or several.
         """
         keys = [
-            cast_to(kind, target[key.target])
-            for key, kind in zip(self.wanted.keys, self.kinds, strict=True)
+            cast_to(kind, target[name])
+            for name, kind in zip(self.wanted.searched.target_names, self.kinds, strict=True)
         ]
         num_rows = len(keys[0])
         found, numbers = self.index.lookup(keys)

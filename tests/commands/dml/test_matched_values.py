@@ -135,10 +135,18 @@ CASES = {
     "numbers": Case("t.id = s.id", plain),
     "clauses": Case("t.id = s.id", of_clauses),
     "texts": Case("t.k = s.k", plain),
+    "instants": Case(
+        "t.at = s.at", plain, [(*list(row(n).values())[:8], n, n) for n in range(0, 60, 2)]
+    ),
     "equal NULLs": Case("t.k <=> s.k AND t.p = s.p", one_value, source_rows(range(0, 40, 3))),
     "several keys": Case("t.id = s.id AND t.k = s.k", text),
     "one source row for many": Case("t.p = s.p", one_value, source_rows(range(0, 120, 40))),
     "ranges": Case("t.id = s.id AND t.n >= s.lo AND t.n < s.hi", one_value, between(-6, -4, 0, 2)),
+    "keys in a range": Case(
+        "t.id >= s.lo AND s.hi > t.id AND s.p < 3",
+        of_clauses,
+        [(*one[:8], 7 * n, 7 * n + 3) for n, one in enumerate(source_rows(range(20)))],
+    ),
     "the other rows of a key": Case(
         "t.id = s.id AND s.lo = -4 AND t.p < 2", one_value, between(-6, -4, 0)
     ),
@@ -186,7 +194,7 @@ CASES = {
         is_refused=True,
     ),
 }  # fmt: skip
-SAMPLE = ("clauses", "ranges", "partitions")
+SAMPLE = ("clauses", "ranges", "keys in a range", "partitions")
 
 
 def merged(spark: SparkSession, path: Path, case: Case) -> tuple[Any, ...]:
@@ -238,7 +246,8 @@ def test_a_report_says_why_spark_computes_values_of_the_source(
         "Ascii is no function that workers compute",
     )
     by_join = "a value of the source, whose rows are found by a join"
-    assert choice("t.id > s.id", "s.n") == (spark_does, by_join)
+    assert choice("t.id BETWEEN s.lo AND s.hi", "s.n")[0] == "computed by workers, in the files"
+    assert choice("t.x > s.x", "s.n") == (spark_does, by_join)
 
 
 def test_a_rule_of_a_new_value_is_checked(

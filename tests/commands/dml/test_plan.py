@@ -67,6 +67,7 @@ from puredelta.spark.offload.arrow_predicate import ALWAYS
 from puredelta.spark.offload.workers import WorkerMemory
 from puredelta.worker.lookup.conditions import ResidualConditions
 from puredelta.worker.lookup.lookup_request import KeyColumn
+from puredelta.worker.lookup.range_index import KeyRange
 
 SCHEMA = StructType((StructField("id", LONG), StructField("part", STRING), StructField("v", LONG)))
 ID = Ref(Side.TARGET, ("id",), LONG)
@@ -443,7 +444,7 @@ def test_a_source_is_looked_up_in_parts_where_memory_is_scarce(
         (DecimalType(7, 2), DecimalType(7, 2), True),
         (DecimalType(7, 2), DecimalType(9, 2), False),
         (DOUBLE, DOUBLE, False),
-        (TIMESTAMP, TIMESTAMP, False),
+        (TIMESTAMP, TIMESTAMP, True),
         (None, None, False),
     ],
 )
@@ -455,6 +456,41 @@ def test_types_whose_equal_values_are_equal_bytes(
     assert (
         plan_lookup(statement, 3, ColumnNames(), WorkerMemory(task_max=10_000)) is not None
     ) is looked_up
+
+
+LOW = Ref(Side.SOURCE, ("s2",), INTEGER)
+HIGH = Ref(Side.SOURCE, ("s3",), LONG)
+
+
+def test_a_range_is_looked_up(files: FileTable, config: TableConfig) -> None:
+    above = Compare(CompareOp.GREATER_OR_EQUAL, ID, LOW)
+    below = Compare(CompareOp.GREATER, HIGH, ID)
+    other = Compare(CompareOp.LESS, V, SOURCE_V)
+    bounds = {("s2",): LeafStatistics(minimum=3), ("s3",): LeafStatistics(maximum=8)}
+    known = SourceProfile(num_rows=2000, size_bytes=1, bounds=bounds)
+    statement = merge(condition(other=(other, above, below)), matched=(MATCHED_UPDATE,))
+    plan = planned(statement, files, config, known)
+    assert plan.lookup is not None
+    assert plan.lookup.keys == ()
+    assert plan.lookup.within == KeyRange(target="id", low="s2", high="s3", high_open=True)
+    assert plan.lookup.conditions is not None
+    assert plan.lookup.conditions.on == ("less", ("target", 0), ("source", 0))
+    least = Compare(CompareOp.GREATER_OR_EQUAL, ID, Const(3))
+    most = Compare(CompareOp.LESS_OR_EQUAL, ID, Const(8))
+    assert plan.read_predicate == And((least, most))
+    only = merge(condition(other=(above, below)), matched=(MATCHED_UPDATE,))
+    alone = planned(only, files, config, known).lookup
+    assert alone is not None
+    assert alone.conditions is None  # every pair has the same fate
+    for num_rows, fits in ((1000, True), (2000, False)):  # each is in as many parts as there are
+        one_sided = merge(condition(other=(above,)), matched=(MATCHED_UPDATE,))
+        few = SourceProfile(num_rows=num_rows, size_bytes=1)
+        assert (planned(one_sided, files, config, few).lookup is not None) is fits
+    of_doubles = Compare(
+        CompareOp.LESS, Ref(Side.TARGET, ("x",), DOUBLE), Ref(Side.SOURCE, ("s4",), DOUBLE)
+    )
+    by_spark = merge(condition(other=(of_doubles,)), matched=(MATCHED_UPDATE,))
+    assert planned(by_spark, files, config, known).lookup is None
 
 
 def test_few_small_files_are_read_by_one_task(files: FileTable, config: TableConfig) -> None:

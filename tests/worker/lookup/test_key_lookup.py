@@ -21,10 +21,12 @@ from puredelta.worker.lookup.lookup_request import (
     FOUND_ROWS,
     LOOKUP_BATCHES,
     LOOKUP_REQUESTS,
+    ColumnBounds,
     FileLookup,
     KeyColumn,
     LookupRequest,
 )
+from puredelta.worker.lookup.range_index import KeyRange
 from puredelta.worker.wire import LIMITS, Limits
 from tests.worker.lookup.batches import batch_of
 
@@ -218,6 +220,78 @@ def test_conditions_decide_about_pairs_and_unmatched_rows(
         counted = [(f, r, words.count((f, r >> 6))) for f, r in sorted(set(rows))]
         assert found.pop(place) == counted
     assert found == {}
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_range_finds_pairs_as_a_join_would(tmp_path: Path, seed: int, parts: int) -> None:
+    dice = random.Random(seed)
+    targets = [
+        pa.table({"x": pa.array([dice.choice([None, *range(60)]) for _ in range(n)], pa.int32())})
+        for n in (150, 90)
+    ]
+    sources = [
+        pa.table(
+            {
+                "lo": pa.array([low, None, 50], pa.int64()),
+                "hi": pa.array([low + dice.randrange(-2, 9), 4, 50], pa.int64()),
+                "v": [dice.choice([1, 2, None]) for _ in range(3)],
+            }
+        )
+        for low in (3, 30)
+    ]
+    deleted = (3, 64, 65)
+    orders, files = laid_out(tmp_path, targets, sources, deleted=deleted)
+    within = KeyRange(target="x", low="lo", high="hi", high_open=seed % 2 == 1)
+    limits = Limits(lookup_rows=(50, 64, 10_000)[seed % 3])
+    conditions = ResidualConditions(
+        on=("less", ("source", 0), ("value", 2, pa.int64())),
+        matched=(("value", True, pa.bool_()),),
+        by_source=(),
+        target_columns=(),
+        source_columns=(("v", pa.int64()),),
+    )
+    for asked in (None, conditions):
+        request = LookupRequest(
+            keys=(), within=within, source_files=files, conditions=asked, parts=parts, limits=limits
+        )
+        pairs = [
+            ((f, r), (g, q))
+            for f, target in enumerate(targets)
+            for r, x in enumerate(target["x"].to_pylist())
+            if r not in deleted and x is not None
+            for g, source in enumerate(sources)
+            for q, row in enumerate(source.to_pylist())
+            if row["lo"] is not None and row["lo"] <= x <= row["hi"] - (seed % 2)
+            if asked is None or (row["v"] or 9) < 2
+        ]
+        found = answered(request, orders)
+        for side in (0, 1):
+            wanted = [pair[side] for pair in pairs]
+            words = [(file, row >> 6) for file, row in wanted]
+            assert found.get((bool(side), 0), []) == [
+                (f, r, words.count((f, r >> 6))) for f, r in sorted(set(wanted))
+            ]
+
+
+def test_files_between_ranges_are_not_opened(tmp_path: Path) -> None:
+    targets = [pa.table({"x": [n, n + 5]}) for n in (0, 10, 20, 30)]
+    source = pa.table({"lo": [6, 22], "hi": [9, 40]})
+    orders, files = laid_out(tmp_path, targets, [source])
+    bounds = ColumnBounds(
+        known=np.array([True, True, True, False]),
+        lows=np.array([0, 10, 20, 0]),
+        highs=np.array([5, 15, 25, 0]),
+    )
+    batch = replace(batch_of(orders), bounds=(bounds,))
+    for closed in (0, 1):
+        (tmp_path / f"target{closed}.parquet").unlink()
+    request = LookupRequest(
+        keys=(), within=KeyRange(target="x", low="lo", high="hi"), source_files=files
+    )
+    refusal, found = look_up_keys(request, batch)
+    assert refusal is None
+    assert sorted(one.file for one in found if not one.of_source) == [2, 3]
 
 
 def test_too_many_pairs_are_left_to_spark(tmp_path: Path) -> None:

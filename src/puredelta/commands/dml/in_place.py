@@ -37,7 +37,7 @@ from puredelta.commands.dml.new_rows import (
     rows_with_values,
 )
 from puredelta.commands.dml.positions import RowPositions
-from puredelta.commands.dml.prune import HeldSource
+from puredelta.commands.dml.prune import HeldSource, source_keys
 from puredelta.commands.dml.resolve.resolved_statement import ResolvedUpdate
 from puredelta.commands.dml.search_plan import SearchPlan
 from puredelta.commands.dml.source import StatementContext
@@ -46,7 +46,14 @@ from puredelta.log.files.file_table import FileTable
 from puredelta.log.files.value_order import stored_type
 from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.schema.expression_names import referenced_paths
-from puredelta.protocol.schema.types import DATE, INTEGRAL, VOID, StructType
+from puredelta.protocol.schema.types import (
+    DATE,
+    INTEGRAL,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VOID,
+    StructType,
+)
 from puredelta.protocol.table.clustering import clustering_columns
 from puredelta.protocol.table.partitioning import Partitioning
 from puredelta.protocol.table.table_config import TableConfig
@@ -169,7 +176,7 @@ def _only_matched(
 def _is_slow(context: StatementContext, asked: _Asked) -> bool:
     """Tell whether workers would list the keys of a large source for each of many files."""
     pairs = context.statement.on.parts.pairs
-    if all(pair.target.type in {*INTEGRAL, DATE} for pair in pairs):
+    if all(pair.target.type in {*INTEGRAL, DATE, TIMESTAMP, TIMESTAMP_NTZ} for pair in pairs):
         return False
     listed = context.source.num_rows * len(asked.files)
     return listed > _LISTED_MAX + sum(len(order.dropped) for order in asked.files.values())
@@ -270,13 +277,12 @@ def _matched_source(
         raise NotInTableError("a value of the source, whose rows are found by a join")
     if source.staged is not None and source.staged.only_spark:
         raise NotInTableError("a value of the source, whose files only Spark reads")
-    pairs = context.statement.on.parts.pairs
     lookup = in_files(plan.lookup, current)
     stored = {source.names.in_file(name): kind for name, kind in columns.items()}
     read = () if lookup.conditions is None else lookup.conditions.source_columns
     held = HeldSource.of(
         source.num_rows,
-        keys=[(key.source, p.source.type) for key, p in zip(lookup.keys, pairs, strict=True)],
+        keys=source_keys(context.statement, source.names),
         read={**stored, **dict(read)},
         texts=source.texts,
     )
@@ -292,6 +298,7 @@ def _matched_source(
         target[current.physical_name(name)] = kind
     found = MatchedSource(
         keys=lookup.keys,
+        within=lookup.within,
         on=lookup.conditions,
         target=pa.schema(list(target.items())),
         columns=pa.schema(list(stored.items())),

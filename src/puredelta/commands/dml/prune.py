@@ -1,6 +1,7 @@
 """Stage 4: files that may hold rows of the statement, and the rule that skipped each other file.
 
-A lookup of keys needs an ON condition with equality of plain columns; Arrow must decide all other
+A lookup of keys needs an ON condition with equality of plain columns, or with a column of the
+target between plain columns of the source; Arrow must decide all other
 conditions as Spark does. It is worth its cost as long as every task can hold the source's keys.
 
 A DELETE without a condition, or with one on partition columns alone, removes whole files. No data
@@ -17,6 +18,7 @@ from functools import partial
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from puredelta.commands.dml.resolve.conditions import range_pair
 from puredelta.commands.dml.resolve.resolved_statement import (
     EquiPair,
     MatchedClause,
@@ -61,7 +63,8 @@ from puredelta.spark.session.names import FILE_ORDINAL
 from puredelta.worker.calls import Call
 from puredelta.worker.lookup.conditions import NO_CLAUSE, ResidualConditions
 from puredelta.worker.lookup.lookup_read import is_text
-from puredelta.worker.lookup.lookup_request import KeyColumn
+from puredelta.worker.lookup.lookup_request import KeyColumn, Searched
+from puredelta.worker.lookup.range_index import KeyRange, covers_max
 
 _ROW_BYTES = 64
 """Bytes of a source row in a task: its key, its position, and the memory of sorting them."""
@@ -92,31 +95,25 @@ def plan_lookup(
     ``names`` are those of source columns inside the source's files, whose ``texts`` are measured
     if they decide.
     """
-    pairs, config = statement.on.parts.pairs, statement.config
+    config = statement.config
     # Files have columns under the names and types of the table before the statement.
     renamed = statement.schema_evolves or config.column_mapping is ColumnMappingMode.ID
-    if renamed or not pairs or not num_source_rows:
+    if renamed or not num_source_rows:
         return None
-    if not all(_is_plain(pair, config) for pair in pairs):
+    found = _searched(statement, num_source_rows, names)
+    if found is None:
         return None
-    keys = tuple(
-        KeyColumn(
-            target=pair.target.path[0],
-            source=names.in_file(pair.source.path[0]),
-            null_safe=pair.null_safe,
-        )
-        for pair in pairs
-    )
+    searched, rest = found
     conditions = None
-    if not _has_one_clause(statement):
-        conditions = _residual_conditions(statement, names)
+    if not _has_one_clause(statement, rest):
+        conditions = _residual_conditions(statement, rest, names)
         if conditions is None:
             return None
     # The rows unmatched in all parts are known at the end only.
     parts_max = 1 if statement.not_matched_by_source else memory.parts_max
     held = HeldSource.of(
         num_source_rows,
-        keys=[(key.source, pair.source.type) for key, pair in zip(keys, pairs, strict=True)],
+        keys=source_keys(statement, names),
         read={} if conditions is None else dict(conditions.source_columns),
         texts=texts,
     )
@@ -125,12 +122,58 @@ def plan_lookup(
         return None
     parts, task_bytes = planned
     return KeyLookup(
-        keys=keys,
+        keys=searched.keys,
+        within=searched.within,
         conditions=conditions,
         clause=0 if statement.matched else NO_CLAUSE,
         task_bytes=task_bytes,
         parts=parts,
     )
+
+
+def _searched(
+    statement: ResolvedStatement, num_source_rows: int, names: ColumnNames
+) -> tuple[Searched, tuple[Predicate, ...]] | None:
+    """Return the columns that find pairs, and what else ON asks of columns of both sides."""
+    parts, config = statement.on.parts, statement.config
+    if parts.pairs:
+        if not all(_is_plain(pair, config) for pair in parts.pairs):
+            return None
+        keys = tuple(
+            KeyColumn(
+                target=pair.target.path[0],
+                source=names.in_file(pair.source.path[0]),
+                null_safe=pair.null_safe,
+            )
+            for pair in parts.pairs
+        )
+        return Searched(keys=keys), parts.other
+    found = range_pair(parts)
+    if found is None:
+        return None
+    pair, rest = found
+    if pair.target.path[0] in _inexact_columns(config):
+        return None
+    if len(pair.bounds) == 1 and num_source_rows**2 > covers_max(num_source_rows):
+        return None  # every range is in as many parts as there are ranges
+    within = KeyRange(
+        target=pair.target.path[0],
+        low=None if pair.low is None else names.in_file(pair.low.path[0]),
+        high=None if pair.high is None else names.in_file(pair.high.path[0]),
+        low_open=pair.low_open,
+        high_open=pair.high_open,
+    )
+    return Searched(keys=(), within=within), rest
+
+
+def source_keys(
+    statement: ResolvedStatement, names: ColumnNames
+) -> list[tuple[str, DataType | None]]:
+    """Return the source's columns that find pairs, with their types."""
+    parts = statement.on.parts
+    found = range_pair(parts)
+    refs = [pair.source for pair in parts.pairs] if found is None else found[0].bounds
+    return [(names.in_file(ref.path[0]), ref.type) for ref in refs]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,21 +244,23 @@ class HeldSource:
         )
 
 
-def _has_one_clause(statement: ResolvedStatement) -> bool:
-    """Tell whether all pairs of equal keys, and no other rows, are for the same clause."""
+def _has_one_clause(statement: ResolvedStatement, rest: Sequence[Predicate]) -> bool:
+    """Tell whether all pairs that are found, and no other rows, are for the same clause."""
     parts = statement.on.parts
-    if parts.target_only or parts.source_only or parts.other or statement.not_matched_by_source:
+    if parts.target_only or parts.source_only or rest or statement.not_matched_by_source:
         return False
     return not statement.matched or statement.matched[0].condition is None
 
 
 def _residual_conditions(
-    statement: ResolvedStatement, names: ColumnNames
+    statement: ResolvedStatement, rest: Sequence[Predicate], names: ColumnNames
 ) -> ResidualConditions | None:
-    """Translate the conditions beside keys; ``None`` if Arrow might decide differently."""
+    """Translate the conditions beside keys or a range, ``rest`` those of both sides; ``None`` if
+    Arrow might decide differently.
+    """
     parts = statement.on.parts
     translation = Translation(inexact=_inexact_columns(statement.config))
-    on = translation.call(And((*parts.target_only, *parts.source_only, *parts.other)))
+    on = translation.call(And((*parts.target_only, *parts.source_only, *rest)))
     matched = _conditions(translation, statement.matched)
     by_source = _conditions(translation, statement.not_matched_by_source)
     if on is None or matched is None or by_source is None:
@@ -261,12 +306,15 @@ def _inexact_columns(config: TableConfig) -> frozenset[str]:
 def _is_plain(pair: EquiPair, config: TableConfig) -> bool:
     """Tell whether equal values have equal bytes, stored as they are read."""
     target, source = pair.target, pair.source
-    if len(target.path) > 1 or len(source.path) > 1 or target.path[0] in config.padded_columns:
+    if len(target.path) > 1 or len(source.path) > 1:
+        return False
+    if target.path[0] in _inexact_columns(config):
         return False
     if target.type in INTEGRAL and source.type in INTEGRAL:
         return True
     return target.type == source.type and (
-        target.type in (STRING, DATE) or isinstance(target.type, DecimalType)
+        target.type in (STRING, DATE, TIMESTAMP, TIMESTAMP_NTZ)
+        or isinstance(target.type, DecimalType)
     )
 
 

@@ -284,9 +284,10 @@ def _search_choice(
         return Choice(subject="search", chosen=plan.search.value)
     if plan.lookup is not None:
         parts = plan.lookup.parts
-        reason = "ON asks for equal keys, and a worker can hold those of the source"
+        asked = "equal keys" if plan.lookup.within is None else "keys between bounds"
+        reason = f"ON asks for {asked}, and a worker can hold those of the source"
         if not context.source.is_known:
-            reason = "ON asks for equal keys; a larger source may have to be joined"
+            reason = f"ON asks for {asked}; a larger source may have to be joined"
         elif parts > 1:
             reason += f" in {parts} parts"
         if not context.settings.workers.enabled:
@@ -301,7 +302,7 @@ def _search_choice(
         if refused is not None:
             reason += f"; Spark joins if they refuse as they did before ({refused})"
         return Choice(subject="search", chosen=_LOOKED_UP, reason=reason)
-    reason = "ON or a condition asks for more than equal keys of plain types"
+    reason = "ON or a condition asks for more than equal keys of plain types, or keys in a range"
     if context.statement.on.parts.pairs and context.source.is_known:
         reason += ", or a worker cannot hold the keys of the source"
     return Choice(subject="search", chosen=_joined(plan), reason=reason)

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from puredelta.commands.dml.resolve.conditions import range_pair
 from puredelta.commands.dml.resolve.resolved_statement import (
     EquiPair,
     NotMatchedBySourceClause,
@@ -67,7 +68,12 @@ def match_rules(statement: ResolvedStatement, source: SourceProfile) -> Mapping[
     """Return the predicates of rows with a relevant match, in the order of application."""
     return {
         Rule.ON_TARGET: And(statement.on.parts.target_only),
-        Rule.SOURCE_KEYS: _all_of([key_predicate(p, source) for p in statement.on.parts.pairs]),
+        Rule.SOURCE_KEYS: _all_of(
+            [
+                *(key_predicate(pair, source) for pair in statement.on.parts.pairs),
+                _within(statement, source),
+            ]
+        ),
         Rule.MATCHED_CONDITIONS: _matched_predicate(statement),
     }
 
@@ -110,6 +116,24 @@ def key_predicate(pair: EquiPair, source: SourceProfile) -> Predicate:
     if pair.null_safe and values != TRUE and leaf.null_count != 0:
         return Or((IsNull(pair.target), values))
     return values
+
+
+def _within(statement: ResolvedStatement, source: SourceProfile) -> Predicate:
+    """Return the predicate of target rows between the least and the greatest bound of all ranges
+    of the source.
+    """
+    found = range_pair(statement.on.parts)
+    if found is None:
+        return TRUE
+    pair, _ = found
+    low = None if pair.low is None else source.bounds.get(pair.low.path)
+    high = None if pair.high is None else source.bounds.get(pair.high.path)
+    parts: list[Predicate] = []
+    if low is not None and low.minimum is not None:
+        parts.append(Compare(CompareOp.GREATER_OR_EQUAL, pair.target, Const(low.minimum)))
+    if high is not None and high.maximum is not None:
+        parts.append(Compare(CompareOp.LESS_OR_EQUAL, pair.target, Const(high.maximum)))
+    return _all_of(parts) if parts else TRUE
 
 
 def _values_predicate(pair: EquiPair, leaf: LeafStatistics, source: SourceProfile) -> Predicate:

@@ -23,6 +23,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from puredelta.commands.command import Command
+from puredelta.commands.dml.resolve.conditions import range_pair
 from puredelta.commands.dml.resolve.resolved_statement import EquiPair, ResolvedStatement
 from puredelta.commands.dml.settings import ExecutionSettings, KeyLimits
 from puredelta.commands.dml.source_texts import SourceTexts
@@ -325,10 +326,12 @@ def _in_place(
         return NotApplicable(reason="its columns have other types than its files")
     names = ColumnNames(in_files={staged: field.name for staged, field in wanted.items()})
     pairs = statement.on.parts.pairs
+    within = range_pair(statement.on.parts)
+    looked_at = [*(pair.source for pair in pairs), *(within[0].bounds if within else ())]
     files = source_files(
         scan,
         wanted={field.name: field for field in wanted.values()}.values(),
-        keys=frozenset(names.in_file(pair.source.path[0]) for pair in pairs),
+        keys=frozenset(names.in_file(ref.path[0]) for ref in looked_at),
     )
     if isinstance(files, NotApplicable):
         return files

@@ -54,7 +54,9 @@ from puredelta.worker.lookup.lookup_request import (
     KeyColumn,
     LookupBatch,
     LookupRequest,
+    Searched,
 )
+from puredelta.worker.lookup.range_index import KeyRange
 
 _WORD_BYTES = 8
 _NUMBERED = INTEGRAL | {DATE}
@@ -70,6 +72,8 @@ class KeyLookup:
     keys: tuple[KeyColumn, ...]
     conditions: ResidualConditions | None
     """``None``: every pair is for `clause`."""
+    within: KeyRange | None = None
+    """What finds the pairs where there are no keys."""
     clause: int = NO_CLAUSE
     task_bytes: int = 0
     """What a task holds of the source at a time, estimated."""
@@ -147,6 +151,7 @@ def _request(
     stored = in_files(lookup, config)
     return LookupRequest(
         keys=stored.keys,
+        within=stored.within,
         source_files=source_files,
         conditions=stored.conditions,
         clause=lookup.clause,
@@ -167,7 +172,10 @@ def in_files(lookup: KeyLookup, config: TableConfig) -> KeyLookup:
             target_columns=tuple((config.physical_name(name), kind) for name, kind in columns),
         )
     keys = tuple(replace(key, target=config.physical_name(key.target)) for key in lookup.keys)
-    return replace(lookup, keys=keys, conditions=conditions)
+    within = lookup.within
+    if within is not None:
+        within = replace(within, target=config.physical_name(within.target))
+    return replace(lookup, keys=keys, within=within, conditions=conditions)
 
 
 def _batch(lookup: KeyLookup, target: LookupTarget, reached: DataPaths) -> LookupBatch | None:
@@ -200,11 +208,14 @@ def key_bounds(
     if lookup.conditions is not None and lookup.conditions.by_source:
         return ()  # unmatched rows are asked for
     types = {field.name: field.type for field in config.schema.fields}
+    searched = [(key.target, key.null_safe) for key in lookup.keys]
+    if lookup.within is not None:
+        searched = [(lookup.within.target, False)]
     refs = [
-        Ref(Side.TARGET, (key.target,), types[key.target])
-        if types[key.target] in _NUMBERED and not key.null_safe
+        Ref(Side.TARGET, (name,), types[name])
+        if types[name] in _NUMBERED and not null_safe
         else None
-        for key in lookup.keys
+        for name, null_safe in searched
     ]
     known = FileBounds(files, config, [ref for ref in refs if ref is not None], statistics)
     return tuple(None if ref is None else _column_bounds(known.find(ref)) for ref in refs)
@@ -224,7 +235,8 @@ def _column_bounds(bounds: Bounds | None) -> ColumnBounds | None:
 def read_columns(lookup: KeyLookup) -> set[str]:
     """Return the target columns that a lookup reads, by their logical names."""
     read = () if lookup.conditions is None else lookup.conditions.target_columns
-    return {*(key.target for key in lookup.keys), *(name for name, _ in read)}
+    searched = Searched(keys=lookup.keys, within=lookup.within).target_names
+    return {*searched, *(name for name, _ in read)}
 
 
 def constants_of_files(

@@ -32,6 +32,8 @@ _PACKED_MAX = 1 << 63
 _SMALL_MAX = 1 << 31
 _STEPS_MAX = 3
 """Steps through a bucket, on average; a binary search takes as long as four (measured)."""
+_SHORT_DIGITS = 18
+"""Decimals of so many digits are integers of 64 bits."""
 _BUCKET_MAX = 32
 """Numbers in one bucket: each is a step for all rows together, however few they are."""
 FILTERED_KEYS_MAX = 1 << 20
@@ -253,7 +255,7 @@ class _Filter:
 
 def _digit_of(column: Column, *, keeps_null: bool, size_max: int) -> tuple[_Digit, Digits]:
     """Choose how the values of a column are numbered, and number them."""
-    if pa.types.is_integer(column.type) or pa.types.is_date(column.type):
+    if is_numbered(column.type):
         values, valid = whole_numbers(column)
         held = values if valid is None else values[valid]
         if len(held):
@@ -319,11 +321,38 @@ def run_starts(ascending: Numbers) -> Numbers:
     return np.flatnonzero(first)
 
 
+def is_numbered(kind: pa.DataType) -> bool:
+    """Tell whether values of a type are whole numbers of 64 bits, in their order."""
+    if pa.types.is_decimal128(kind):
+        return int(kind.precision) <= _SHORT_DIGITS
+    return bool(pa.types.is_integer(kind) or pa.types.is_date(kind) or pa.types.is_timestamp(kind))
+
+
 def whole_numbers(column: Column) -> tuple[Numbers, Known | None]:
-    """Return integers, or dates as days, and which are not NULL (``None``: all)."""
+    """Return integers, dates as days, timestamps as what they count, short decimals without their
+    point; and which are not NULL (``None``: all).
+    """
+    if pa.types.is_decimal(column.type):
+        return _of_decimals(column)
     if pa.types.is_date(column.type):
         column = column.cast(pa.int32())
+    elif pa.types.is_timestamp(column.type):
+        column = column.cast(pa.int64())
     if column.null_count == 0:
         return column.cast(pa.int64()).to_numpy(zero_copy_only=False), None
     valid = column.is_valid().to_numpy(zero_copy_only=False)
     return column.fill_null(0).cast(pa.int64()).to_numpy(zero_copy_only=False), valid
+
+
+def _of_decimals(column: Column) -> tuple[Numbers, Known | None]:
+    """Return the lower half of each decimal, which is all of a short one."""
+    parts = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    halves = [
+        np.frombuffer(part.buffers()[1], "<i8")[2 * part.offset : 2 * (part.offset + len(part)) : 2]
+        for part in (part.fill_null(0) for part in parts)
+        if len(part)
+    ]
+    numbers = np.concatenate(halves) if halves else np.empty(0, np.int64)
+    if column.null_count == 0:
+        return numbers, None
+    return numbers, column.is_valid().to_numpy(zero_copy_only=False)

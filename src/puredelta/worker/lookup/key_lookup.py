@@ -46,6 +46,7 @@ from puredelta.worker.lookup.lookup_request import (
     LookupBatch,
     LookupRequest,
 )
+from puredelta.worker.lookup.range_index import RangeIndex
 from puredelta.worker.read_rows import Mask, OnlySparkError, require_one_calendar
 from puredelta.worker.wire import LIMITS, Fields
 
@@ -77,7 +78,7 @@ def _found_in_part(request: LookupRequest, batch: LookupBatch, part: SourcePart)
     source = _Source.read(request, batch, part)
     search = _Search(request=request, source=source)
     ranges = read_ranges(
-        source.candidates, search.target_names, first=len(request.keys), limits=request.limits
+        source.candidates, search.target_names, first=len(source.kinds), limits=request.limits
     )
     limits = request.limits
     batches = coalesced(
@@ -94,7 +95,7 @@ def _found_in_part(request: LookupRequest, batch: LookupBatch, part: SourcePart)
 class _Source:
     """Rows of the source, all or a part: their keys, and the columns that conditions read."""
 
-    index: KeyIndex
+    index: KeyIndex | RangeIndex
     kinds: tuple[pa.DataType, ...]
     """Of the key's columns."""
     key_bytes: int
@@ -112,7 +113,8 @@ class _Source:
     @classmethod
     def read(cls, request: LookupRequest, batch: LookupBatch, part: SourcePart) -> _Source:
         read = () if request.conditions is None else request.conditions.source_columns
-        keys = [key.source for key in request.keys]
+        searched = request.searched
+        keys = searched.source_names
         names = list(dict.fromkeys([*keys, *(name for name, _ in read)]))
         limits = request.limits
         found = [
@@ -128,15 +130,20 @@ class _Source:
         )
         columns = [key_column(whole[name]) for name in keys]
         del whole
+        index = searched.index(columns)
         return cls(
-            candidates=batch.candidates(columns, sorted_max=limits.sorted_keys),
-            kinds=tuple(column.type for column in columns),
+            candidates=batch.candidates(
+                columns,
+                sorted_max=limits.sorted_keys,
+                ranges=index if isinstance(index, RangeIndex) else None,
+            ),
+            kinds=searched.kinds(columns),
             key_bytes=sum(map(text_bytes, columns)),
             columns=read_by_conditions,
             row_bytes=1 + sum(map(longest_text, read_by_conditions)),
             starts=starts,
             first_rows=first_rows,
-            index=KeyIndex(columns, [key.null_safe for key in request.keys]),
+            index=index,
         )
 
     def batch_rows(self, usual: int) -> int:
@@ -162,7 +169,7 @@ class _Search:
         """The columns to read: those of the key, then those of the conditions."""
         conditions = self.request.conditions
         read = () if conditions is None else conditions.target_columns
-        return [*(key.target for key in self.request.keys), *(name for name, _ in read)]
+        return [*self.request.searched.target_names, *(name for name, _ in read)]
 
     def look_up(self, ranges: Sequence[RowRange]) -> None:
         """Find the rows of some ranges that are matched, or that some clause acts on."""
@@ -235,7 +242,10 @@ class _Search:
         if self._matched_keys:
             by_key = np.bincount(np.concatenate(self._matched_keys), minlength=len(index))
             hits = np.zeros(int(self.source.starts[-1]), np.int64)
-            hits[index.rows] = np.repeat(by_key, index.counts)
+            if isinstance(index, RangeIndex):  # a row is in several segments
+                np.add.at(hits, index.rows, np.repeat(by_key, index.counts))
+            else:
+                hits[index.rows] = np.repeat(by_key, index.counts)
             found += self._by_source_file(self.request.clause, hits)
         for clause, rows in self._matched_rows.items():
             hits = np.bincount(np.concatenate(rows), minlength=int(self.source.starts[-1]))

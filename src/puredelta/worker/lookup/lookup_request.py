@@ -21,7 +21,8 @@ import pyarrow as pa
 
 from puredelta.worker.files import DataPath
 from puredelta.worker.lookup.conditions import ResidualConditions
-from puredelta.worker.lookup.key_index import Numbers, whole_numbers
+from puredelta.worker.lookup.key_index import Column, KeyIndex, Numbers, whole_numbers
+from puredelta.worker.lookup.range_index import KeyRange, RangeIndex
 from puredelta.worker.read_rows import Mask
 from puredelta.worker.wire import LIMITS, Limits, codec_of
 
@@ -37,6 +38,42 @@ class KeyColumn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Searched:
+    """The columns that find pairs: equal keys, or where there are none, a range."""
+
+    keys: tuple[KeyColumn, ...]
+    within: KeyRange | None = None
+
+    @property
+    def target_names(self) -> list[str]:
+        """The columns of the target, in the order in which an index takes them."""
+        if self.within is not None:
+            return [self.within.target]
+        return [key.target for key in self.keys]
+
+    @property
+    def source_names(self) -> list[str]:
+        """The columns of the source, in the order in which an index is made of them."""
+        if self.within is not None:
+            return list(self.within.sources)
+        return [key.source for key in self.keys]
+
+    def index(self, columns: Sequence[Column]) -> KeyIndex | RangeIndex:
+        """Return the index of the source's columns.
+
+        Raises:
+            OnlySparkError: ranges overlap too much.
+        """
+        if self.within is not None:
+            return RangeIndex(self.within, columns)
+        return KeyIndex(columns, [key.null_safe for key in self.keys])
+
+    def kinds(self, columns: Sequence[Column]) -> tuple[pa.DataType, ...]:
+        """Return the types in which columns of the target are compared with those of the source."""
+        return tuple(column.type for column in columns[: len(self.target_names)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LookupRequest:
     """The keys, and what is wanted of the rows that have them."""
 
@@ -44,6 +81,8 @@ class LookupRequest:
     """Under the names that columns have inside of files."""
     source_files: tuple[DataPath, ...]
     """In the order that numbers them."""
+    within: KeyRange | None = None
+    """What finds the pairs where there are no keys."""
     conditions: ResidualConditions | None = None
     """``None``: every pair is for ``clause``."""
     clause: int = 0
@@ -53,6 +92,11 @@ class LookupRequest:
     """In how many parts the source is held, one after the other; more than one only if no clause
     is for rows that are unmatched in all of them."""
     limits: Limits = LIMITS
+
+    @property
+    def searched(self) -> Searched:
+        """What finds the pairs."""
+        return Searched(keys=self.keys, within=self.within)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +176,8 @@ class LookupBatch:
     deleted: Mapping[int, tuple[bytes, bytes]] = field(default_factory=dict)
     """By ordinal: words and bits of a `FileLookup`."""
     bounds: tuple[ColumnBounds | None, ...] = ()
-    """Per column of the key; ``None``: nothing is known. Empty: all files are read."""
+    """Per column of the key, or of the column with ranges; ``None``: nothing is known. Empty: all
+    files are read."""
 
     def __len__(self) -> int:
         """How many files they are."""
@@ -151,10 +196,19 @@ class LookupBatch:
         )
 
     def candidates(
-        self, key_columns: Sequence[pa.Array], *, sorted_max: int = LIMITS.sorted_keys
+        self,
+        key_columns: Sequence[pa.Array],
+        *,
+        sorted_max: int = LIMITS.sorted_keys,
+        ranges: RangeIndex | None = None,
     ) -> list[FileLookup]:
-        """Return the files that might hold a value of every column of the key."""
+        """Return the files that might hold a value of every column of the key, or of the ranges."""
         kept: Mask = np.ones(len(self), np.bool_)
+        if ranges is not None:
+            for known in self.bounds:
+                if known is not None:
+                    kept = ~known.known | ranges.might_meet(known.lows, known.highs)
+            return [self._file(place) for place in np.flatnonzero(kept).tolist()]
         for known, column in zip(self.bounds, key_columns, strict=False):
             if known is not None:
                 kept &= known.might_hold(column, sorted_max=sorted_max)

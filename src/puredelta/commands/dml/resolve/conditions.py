@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from puredelta.commands.dml.resolve.resolved_statement import (
     ConditionParts,
     EquiPair,
+    RangePair,
     ResolvedCondition,
 )
 from puredelta.protocol.schema.predicates import (
@@ -18,8 +19,21 @@ from puredelta.protocol.schema.predicates import (
     conjuncts,
     references,
 )
+from puredelta.protocol.schema.types import (
+    DATE,
+    INTEGRAL,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    DataType,
+    DecimalType,
+)
 from puredelta.spark.resolve.expressions import ResolvedExpression
 
+_ORDERED = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
+_SHORT_DIGITS = 18
+_LOWER = (CompareOp.GREATER, CompareOp.GREATER_OR_EQUAL)
+_UPPER = (CompareOp.LESS, CompareOp.LESS_OR_EQUAL)
+_OPEN = (CompareOp.GREATER, CompareOp.LESS)
 _EQUALITIES = (CompareOp.EQUAL, CompareOp.NULL_SAFE_EQUAL)
 
 
@@ -74,3 +88,56 @@ def _equi_pair(conjunct: Predicate) -> EquiPair | None:
 
 def _sides(refs: Iterable[Ref]) -> set[Side]:
     return {ref.side for ref in refs}
+
+
+def range_pair(parts: ConditionParts) -> tuple[RangePair, tuple[Predicate, ...]] | None:
+    """Return the range that finds matches where no equality does, and what else ON asks for.
+
+    ``None``: there are equalities, or no inequality of a column of each side whose values are
+    whole numbers, dates, timestamps or short decimals of one type. A range with both bounds is
+    preferred.
+    """
+    if parts.pairs:
+        return None
+    found: dict[tuple[str, ...], dict[bool, tuple[int, CompareOp, Ref, Ref]]] = {}
+    for number, conjunct in enumerate(parts.other):
+        if (bound := _bound(conjunct)) is not None:
+            op, target, _ = bound
+            found.setdefault(target.path, {}).setdefault(op in _LOWER, (number, *bound))
+    if not found:
+        return None
+    bounds = max(found.values(), key=len)
+    used = {number for number, *_ in bounds.values()}
+    rest = tuple(one for number, one in enumerate(parts.other) if number not in used)
+    low, high = bounds.get(True), bounds.get(False)
+    ((_, _, target, _), *_) = bounds.values()
+    pair = RangePair(
+        target=target,
+        low=None if low is None else low[3],
+        high=None if high is None else high[3],
+        low_open=low is not None and low[1] in _OPEN,
+        high_open=high is not None and high[1] in _OPEN,
+    )
+    return pair, rest
+
+
+def _bound(conjunct: Predicate) -> tuple[CompareOp, Ref, Ref] | None:
+    """Return ``target op source`` where a conjunct is an inequality that ranges are made of."""
+    match conjunct:
+        case Compare(op, Ref() as one, Ref() as two) if op in (*_LOWER, *_UPPER):
+            if (one.side, two.side) == (Side.SOURCE, Side.TARGET):
+                op, one, two = op.flipped, two, one
+            if (one.side, two.side) != (Side.TARGET, Side.SOURCE):
+                return None
+            is_plain = len(one.path) == len(two.path) == 1
+            return (op, one, two) if is_plain and _is_ordered(one.type, two.type) else None
+    return None
+
+
+def _is_ordered(target: DataType | None, source: DataType | None) -> bool:
+    """Tell whether values are compared as whole numbers."""
+    if target in INTEGRAL and source in INTEGRAL:
+        return True
+    if isinstance(target, DecimalType):
+        return target == source and target.precision <= _SHORT_DIGITS
+    return target == source and target in _ORDERED

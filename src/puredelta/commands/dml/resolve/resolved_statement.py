@@ -94,6 +94,23 @@ class EquiPair:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RangePair:
+    """A plain column of the target between plain columns of the source, one of them at least."""
+
+    target: Ref
+    low: Ref | None
+    high: Ref | None
+    low_open: bool = False
+    """Whether the bound itself is outside of the range."""
+    high_open: bool = False
+
+    @property
+    def bounds(self) -> tuple[Ref, ...]:
+        """The columns of the source, the lower bound first."""
+        return tuple(ref for ref in (self.low, self.high) if ref is not None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionParts:
     """The conjuncts of a condition, grouped by the sides they read; their AND is the condition.
 
