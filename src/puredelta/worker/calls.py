@@ -80,7 +80,7 @@ def _part(text: Any, start: int, stop: int | None) -> Any:
 
 def _rounded(value: Any, kind: pa.DataType) -> Any:
     """Return decimals of fewer digits, rounded half up as Spark does."""
-    return pc.cast(pc.round(value, ndigits=kind.scale, round_mode="half_towards_infinity"), kind)
+    return pc.cast(pc.round(value, ndigits=kind.scale, round_mode=_HALF_UP), kind)
 
 
 def _date_part(function: str) -> Callable[[Any], Any]:
@@ -94,6 +94,42 @@ def _date_part(function: str) -> Callable[[Any], Any]:
     return found
 
 
+def _date_text(date: Any) -> Any:
+    if not isinstance(date, pa.Scalar):
+        _date_part("year")(date)  # what has another form is an error there
+    return pc.cast(date, pa.string())
+
+
+def _not_zero(number: Any, *, ansi: bool) -> Any:
+    """Return divisors, NULL where one is 0 unless that is an error."""
+    zero = pc.equal(number, pa.scalar(0, number.type))
+    if ansi and (zero if isinstance(zero, pa.Scalar) else pc.any(zero)).as_py():
+        raise pa.ArrowInvalid("a division by 0")
+    return pc.if_else(zero, pa.scalar(None, number.type), number)
+
+
+def _remainder(one: Any, other: Any, ansi: bool) -> Any:  # noqa: FBT001 - as calls are
+    """Return the remainder with the sign of the dividend, as Java does."""
+    divisor = _not_zero(other, ansi=ansi)
+    unit, minus = (pa.scalar(n, divisor.type) for n in (1, -1))
+    divisor = pc.if_else(pc.equal(divisor, minus), unit, divisor)  # the least number has no other
+    return pc.subtract(one, pc.multiply(pc.divide(one, divisor), divisor))
+
+
+def _quotient(one: Any, other: Any, kind: pa.DataType, ansi: bool) -> Any:  # noqa: FBT001
+    """Return a quotient of decimals, rounded half up: Arrow cuts it at more digits than asked."""
+    given, by = one.type, other.type
+    more = kind.scale + by.scale - by.precision - given.scale
+    wide = pa.decimal256(given.precision + more, given.scale + more)
+    found = pc.divide(pc.cast(one, wide), pc.cast(_not_zero(other, ansi=ansi), _wide(by)))
+    return pc.cast(pc.round(found, ndigits=kind.scale, round_mode=_HALF_UP), kind)
+
+
+def _wide(kind: pa.DataType) -> pa.DataType:
+    return pa.decimal256(kind.precision, kind.scale)
+
+
+_HALF_UP = "half_towards_infinity"
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 """The first day of year 1 and the last one of 9999, counted from 1970."""
 _OWN: dict[str, Callable[..., Any]] = {
@@ -107,6 +143,9 @@ _OWN: dict[str, Callable[..., Any]] = {
     "trim_right": lambda text: pc.utf8_rtrim(_valid(text), characters=" "),
     "text_part": _part,
     "text_length": lambda text: pc.utf8_length(_valid(text)),
+    "date_text": _date_text,
+    "remainder": _remainder,
+    "decimal_quotient": _quotient,
     "year_of": _date_part("year"),
     "month_of": _date_part("month"),
     "day_of": _date_part("day"),

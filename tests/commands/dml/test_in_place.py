@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from puredelta.commands.statement.report import last_report
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Add
 from puredelta.spark.offload.rewrite import ArrowRewriter
@@ -31,6 +32,7 @@ def row(number: int) -> dict[str, Any]:
     return {"id": number, "x": number / 2, **values}
 
 
+WORKERS_REASON = "Arrow computes them as Spark does"
 FILES = [[row(n) for n in range(start, start + 40)] for start in (0, 40, 80)]
 
 
@@ -306,3 +308,22 @@ def test_a_report_says_who_computes_the_values(spark: SparkSession, tmp_path: Pa
     assert found["c3 + 1"].chosen == "computed by workers, in the files"
     assert found["ascii(c2)"].chosen == "computed by Spark"
     assert found["ascii(c2)"].reason == "Ascii is no function that workers compute"
+
+
+def test_a_report_says_who_did_compute_the_values(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    lay_table(path, SCHEMA, [*FILES[:2], [{**row(n), "c2": "É"} for n in range(80, 120)]])
+    table = DeltaTable.forPath(spark, str(path))
+
+    def made(condition: str) -> tuple[str, str | None]:
+        table.update(condition, {"c2": "lower(c2)"})
+        report = last_report()
+        assert report is not None
+        (one,) = (one for one in report.choices if one.subject == "new values")
+        return one.chosen, one.reason
+
+    no_proof = "new values: a text that is not of ASCII letters"
+    assert made("id = 3") == ("computed by workers, in the files", WORKERS_REASON)
+    assert made("id = 83") == ("computed by Spark", no_proof)
+    found = made("id IN (4, 84)")
+    assert found == ("computed by workers, in the files; by Spark for 1 file", no_proof)

@@ -57,6 +57,7 @@ from puredelta.protocol.schema.types import (
 from puredelta.protocol.table.clustering import clustering_columns
 from puredelta.protocol.table.partitioning import Partitioning
 from puredelta.protocol.table.table_config import TableConfig
+from puredelta.quantities import counted
 from puredelta.spark.offload.arrow_values import (
     ArrowValue,
     NotInTableError,
@@ -64,7 +65,7 @@ from puredelta.spark.offload.arrow_values import (
     value_of,
 )
 from puredelta.spark.offload.key_lookup import constants_of_files, in_files, read_columns
-from puredelta.spark.offload.rewrite import ComputedUpdate, RewriteOrder, small_groups
+from puredelta.spark.offload.rewrite import ComputedUpdate, RewriteOrder, Rewritten, small_groups
 from puredelta.spark.offload.workers import ENABLED
 from puredelta.spark.scan.bitmaps import RowsByFile
 from puredelta.spark.session.names import CLAUSE, FILE_ORDINAL, ROW_INDEX
@@ -80,6 +81,11 @@ _SHARE_MAX = 0.5
 """Of the columns of a file, to be worth copying the others."""
 _LISTED_MAX = 8_000_000
 """Keys that are no numbers, listed for all files together, which take about a second."""
+
+
+_BY_WORKERS = "computed by workers, in the files"
+_BY_SPARK = "computed by Spark"
+_BY_SPARK_WHOLE = "computed by Spark, with whole rows"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,8 +188,27 @@ def _is_slow(context: StatementContext, asked: _Asked) -> bool:
     return listed > _LISTED_MAX + sum(len(order.dropped) for order in asked.files.values())
 
 
-def values_choice(context: StatementContext, plan: SearchPlan) -> tuple[str, str] | None:
-    """Return who computes new values of updated rows, and why; ``None``: no clause updates."""
+def values_choice(
+    context: StatementContext, plan: SearchPlan, updated: Rewritten | None = None
+) -> tuple[str, str] | None:
+    """Return who computes new values of updated rows, and why; ``None``: no clause updates.
+
+    After the write, ``updated`` are the files whose changed rows kept their places.
+    """
+    planned = _planned_values(context, plan)
+    if planned is None or updated is None or planned[0] != _BY_WORKERS:
+        return planned
+    if updated.fallback is not None:
+        return _BY_SPARK, updated.fallback
+    if not updated.refused:
+        return planned
+    (reason, *_) = dict.fromkeys(updated.refused.values())
+    if not updated.adds:
+        return _BY_SPARK_WHOLE, reason
+    return f"{_BY_WORKERS}; by Spark for {counted(len(updated.refused), 'file')}", reason
+
+
+def _planned_values(context: StatementContext, plan: SearchPlan) -> tuple[str, str] | None:
     statement = context.statement
     actions = [
         *(clause.action for clause in statement.matched),
@@ -200,10 +225,10 @@ def values_choice(context: StatementContext, plan: SearchPlan) -> tuple[str, str
     elif not context.settings.workers.enabled:
         reason = f"{ENABLED.key} is off"
     elif isinstance(found := computed_values(context, plan, updates, columns), str):
-        return "computed by Spark", found
+        return _BY_SPARK, found
     else:
-        return "computed by workers, in the files", "Arrow computes them as Spark does"
-    return "computed by Spark, with whole rows", reason
+        return _BY_WORKERS, "Arrow computes them as Spark does"
+    return _BY_SPARK_WHOLE, reason
 
 
 def computed_values(

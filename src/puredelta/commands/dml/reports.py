@@ -256,7 +256,8 @@ def choices(
         _search_choice(context, plan, positions),
         _file_choice(context, plan, written),
     ]
-    if (values := values_choice(context, plan)) is not None:
+    updated = None if written is None else written.updated
+    if (values := values_choice(context, plan, updated)) is not None:
         made.append(Choice(subject="new values", chosen=values[0], reason=values[1]))
     if new is not None and new.frame is not None:
         made_by = "" if written is None else written.made_by

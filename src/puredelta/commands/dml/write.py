@@ -397,17 +397,20 @@ def _together(written: WrittenFiles, others: WrittenFiles, updated: Rewritten) -
 
 
 def _updated(updater: ArrowRewriter, update: InPlaceUpdate) -> Rewriting:
+    fallback: str | None = None
     if update.computed is not None:
         done = updater.compute(update.orders, update.computed)
         reasons = [done.reason] if isinstance(done, NotApplicable) else [*done.refused.values()]
         if isinstance(done, Rewritten) and len(reasons) < len(update.orders):
             return done
-        logger.info("Spark computes new values, and workers do not: %s", reasons[0])
+        fallback = reasons[0]
+        logger.info("Spark computes new values, and workers do not: %s", fallback)
     try:
         rows, schema = update.values()
     except UnsupportedError as failure:  # a type that Arrow lacks
         return NotApplicable(reason=str(failure))
-    return updater.update(update.orders, rows, schema)
+    found = updater.update(update.orders, rows, schema)
+    return replace(found, fallback=fallback) if isinstance(found, Rewritten) else found
 
 
 def rewrite_files(

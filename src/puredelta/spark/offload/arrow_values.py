@@ -17,6 +17,7 @@ Traps this module knows:
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -54,6 +55,8 @@ _KINDS = {
 }
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 _DIGITS_MAX = 38
+_QUOTIENT_PLACES = 6
+_LISTED_MAX = 50
 _DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 20}
 _EXACT_IN_DOUBLE = (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32())
 """A long of more digits than a double has is an error of Arrow's cast."""
@@ -212,7 +215,7 @@ def _is_integer(kind: pa.DataType) -> bool:
 
 
 def _cast(part: _Part, kind: pa.DataType) -> _Part:
-    """Return a value of another type that holds every value of its own."""
+    """Return a value of another type that holds it, in whatever mode Spark casts."""
     given = part.kind
     if given == kind:
         return part
@@ -227,8 +230,11 @@ def _cast(part: _Part, kind: pa.DataType) -> _Part:
     elif kind == pa.float64():
         holds = given in _EXACT_IN_DOUBLE
     else:
-        both = _is_integer(given) and _is_integer(kind)
-        holds = both and given.bit_width < kind.bit_width
+        holds = _is_integer(given) and _is_integer(kind)  # what does not fit is an error of Arrow
+    if kind == pa.string() and (_is_integer(given) or given == pa.bool_()):
+        return _Part(("cast_to", part.call, kind), kind)
+    if kind == pa.string() and given == pa.date32() and not part.is_constant:
+        return _Part(("date_text", part.call), kind)
     if not holds:
         raise NotInTableError(f"a cast of {given} to {kind}")
     return _Part(("cast_to", part.call, kind), kind)
@@ -276,6 +282,8 @@ def _kind_of_result(name: str, kids: Sequence[_Part]) -> pa.DataType:
 
 
 def _divide(kids: Sequence[_Part], session: _Session) -> _Part:
+    if all(pa.types.is_decimal(kid.kind) for kid in kids):
+        return _divide_decimals(kids, session)
     kind = _alike(kids)
     if kind != pa.float64():
         raise NotInTableError(f"a division of values of type {kind}")
@@ -284,6 +292,73 @@ def _divide(kids: Sequence[_Part], session: _Session) -> _Part:
         return _Part(("divide_checked", one, other), kind)
     by_zero: Call = ("coalesce", ("equal", other, ("value", 0.0, kind)), _NO)
     return _Part(("if_else", by_zero, ("value", None, kind), ("divide", one, other)), kind)
+
+
+def _divide_decimals(kids: Sequence[_Part], session: _Session) -> _Part:
+    """Return a quotient by Spark's rules of precision.
+
+    Spark rounds it to 38 places, and then to those of its type. With divisors of few digits no
+    quotient is so near to the middle of two values that the first rounding matters.
+    """
+    one, other = (kid.kind for kid in kids)
+    scale = max(_QUOTIENT_PLACES, one.scale + other.precision + 1)
+    digits = one.precision - one.scale + other.scale + scale
+    if digits > _DIGITS_MAX or other.precision + scale > _DIGITS_MAX:
+        raise NotInTableError(f"a quotient of {digits} digits")
+    kind = pa.decimal128(digits, scale)
+    calls = (kid.call for kid in kids)
+    return _Part(("decimal_quotient", *calls, kind, session.ansi), kind)
+
+
+def _remainder(kids: Sequence[_Part], session: _Session) -> _Part:
+    kind = _alike(kids)
+    if not _is_integer(kind):
+        raise NotInTableError(f"a remainder of values of type {kind}")
+    return _Part(("remainder", *(kid.call for kid in kids), session.ansi), kind)
+
+
+def _absolute(kids: Sequence[_Part], session: _Session) -> _Part:
+    kind = kids[0].kind
+    if not (_is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        raise NotInTableError(f"the absolute value of values of type {kind}")
+    function = "abs_checked" if session.ansi and _is_integer(kind) else "abs"
+    return _Part((function, kids[0].call), kind)
+
+
+def _round(kids: Sequence[_Part], _: _Session) -> _Part:
+    value, places = kids
+    given = value.kind
+    if not places.is_constant or places.call[1] is None or places.call[1] < 0:
+        raise NotInTableError("round to places that are no literal, or before the point")
+    if _is_integer(given):
+        return value
+    if not pa.types.is_decimal(given) or given.precision == _DIGITS_MAX:
+        raise NotInTableError(f"round of values of type {given}")
+    scale = min(given.scale, places.call[1])
+    kind = pa.decimal128(given.precision - given.scale + 1 + scale, scale)
+    wider = pa.decimal128(given.precision + 1, given.scale)
+    return _Part(("round_to", ("cast_to", value.call, wider), kind), kind)
+
+
+def _outermost(function: str) -> _Rule:
+    """Return the rule of ``greatest`` and ``least``: NULLs are left out."""
+
+    def rule(kids: Sequence[_Part], _: _Session) -> _Part:
+        kind = _alike(kids)
+        if not (pa.types.is_date(kind) or _is_integer(kind) or pa.types.is_decimal(kind)):
+            raise NotInTableError(f"{function} of values of type {kind}")
+        return _Part((function, *_typed(kids, kind)), kind)
+
+    return rule
+
+
+def _is_in(kids: Sequence[_Part], session: _Session) -> _Part:
+    if not 1 < len(kids) <= _LISTED_MAX:
+        raise NotInTableError(f"a list of {len(kids) - 1} values")
+    equal = _compare(CompareOp.EQUAL)
+    _alike(kids)
+    found = [equal((kids[0], kid), session).call for kid in kids[1:]]
+    return _Part(functools.reduce(lambda one, other: ("or_kleene", one, other), found), pa.bool_())
 
 
 def _compare(op: CompareOp) -> _Rule:
@@ -385,6 +460,12 @@ VALUES: Mapping[str, _Rule] = {
     "Multiply": _arithmetic("multiply"),
     "UnaryMinus": _arithmetic("negate"),
     "Divide": _divide,
+    "Remainder": _remainder,
+    "Abs": _absolute,
+    "Round": _round,
+    "Greatest": _outermost("max_element_wise"),
+    "Least": _outermost("min_element_wise"),
+    "In": _is_in,
     "EqualTo": _compare(CompareOp.EQUAL),
     "EqualNullSafe": _compare(CompareOp.NULL_SAFE_EQUAL),
     "LessThan": _compare(CompareOp.LESS),
