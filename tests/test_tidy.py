@@ -204,7 +204,7 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
         }
     ),
     "the check of bytes that others wrote, which can be tested alone": frozenset(
-        {"worker/data_files/page_check.py"}
+        {"worker/data_files/page_check.py", "worker/lookup/bloom_filters.py"}
     ),
 }
 """Modules that one other module imports, by the reason that they stay alone."""

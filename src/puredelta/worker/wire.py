@@ -152,6 +152,9 @@ class Limits:
     Opening a larger file is a small part of reading it.
     """
 
+    bloom_filters: bool = True
+    """Whether Bloom filters of files are looked at before their key columns."""
+
     only_spark: tuple[str, ...] = ()
     """`INT96`, `OLD_TIMES`, `CHECKSUMS`: what Spark reads otherwise than Arrow, by settings of the
     session."""

@@ -75,6 +75,13 @@ MERGE_SMALL_FILES = OwnConf(
     default="true",
     effect="small files that are alike are decoded as one; off: each is opened by itself",
 )
+BLOOM_FILTERS = OwnConf(
+    prefix=PREFIX,
+    name="bloomFilters",
+    type=FLAG,
+    default="true",
+    effect="key lookups leave out files whose Bloom filters hold no key; off: filters are not read",
+)
 QUICKACK = OwnConf(
     prefix=PREFIX,
     name="quickack",
@@ -89,7 +96,7 @@ GC_FREEZE = OwnConf(
     default="true",
     effect="workers do not search for garbage among the modules they have loaded (`gc.freeze`)",
 )
-WORKER_CONFS = (ENABLED, LOOKUP_BYTES, MERGE_SMALL_FILES, QUICKACK, GC_FREEZE)
+WORKER_CONFS = (ENABLED, LOOKUP_BYTES, MERGE_SMALL_FILES, BLOOM_FILTERS, QUICKACK, GC_FREEZE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +140,11 @@ class WorkerSettings:
         False
         """
         merges = MERGE_SMALL_FILES.read(settings)
-        limits = replace(LIMITS, only_spark=ReadSettings.parse(settings).only_spark)
+        limits = replace(
+            LIMITS,
+            only_spark=ReadSettings.parse(settings).only_spark,
+            bloom_filters=BLOOM_FILTERS.read(settings),
+        )
         return cls(
             enabled=ENABLED.read(settings),
             memory=_memory(settings),

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from puredelta.worker.lookup.bloom_filters import KEYS_MAX, FilteredFiles, KeyHashes
 from puredelta.worker.lookup.conditions import (
     NO_CLAUSE,
     Pairs,
@@ -131,12 +132,15 @@ class _Source:
         columns = [key_column(whole[name]) for name in keys]
         del whole
         index = searched.index(columns)
+        candidates = batch.candidates(
+            columns,
+            sorted_max=limits.sorted_keys,
+            ranges=index if isinstance(index, RangeIndex) else None,
+        )
+        if (filters := _filters(request, columns, starts[-1])) is not None:
+            candidates = list(filters.kept(candidates))
         return cls(
-            candidates=batch.candidates(
-                columns,
-                sorted_max=limits.sorted_keys,
-                ranges=index if isinstance(index, RangeIndex) else None,
-            ),
+            candidates=candidates,
             kinds=searched.kinds(columns),
             key_bytes=sum(map(text_bytes, columns)),
             columns=read_by_conditions,
@@ -149,6 +153,23 @@ class _Source:
     def batch_rows(self, usual: int) -> int:
         """Return how many rows are looked up together at least, if there are as many."""
         return max(usual, len(self.index)) if self.index.lookup_costs_all else usual
+
+
+def _filters(
+    request: LookupRequest, columns: Sequence[Column], num_rows: int
+) -> FilteredFiles | None:
+    """Return the Bloom filters that leave files out; ``None``: every file is looked at."""
+    asks_unmatched = request.conditions is not None and bool(request.conditions.by_source)
+    if asks_unmatched or not request.keys or num_rows > KEYS_MAX:
+        return None
+    if not request.limits.bloom_filters:
+        return None
+    keys = [
+        (key.target, KeyHashes(column))
+        for key, column in zip(request.keys, columns, strict=True)
+        if not (key.null_safe and column.null_count)
+    ]
+    return FilteredFiles(keys) if keys else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
