@@ -99,6 +99,7 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
             "statements/execute/alter.py",
             "statements/execute/cached.py",
             "statements/execute/inserts.py",
+            "statements/names/change_rows.py",
             "statements/names/named_columns.py",
             "statements/parse/namespaces.py",
             "statements/parse/row_changes.py",
@@ -148,6 +149,7 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
         {
             "inspection/damage/checkpoints.py",
             "inspection/damage/data_files.py",
+            "log/changes/carried_rows.py",
             "log/skipping/calendar_gap.py",
             "log/skipping/derived.py",
             "log/skipping/exact.py",

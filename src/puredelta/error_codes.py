@@ -251,6 +251,18 @@ class ErrorCode(Enum):
     REMOVE_FILE_CDC_MISSING_EXTENDED_METADATA = ("DELTA_REMOVE_FILE_CDC_MISSING_EXTENDED_METADATA", "XXKDS",
         "A removed file lacks metadata for its change rows.",
         "Start the feed after the version that the message names.")
+    CHANGELOG_REQUIRES_ROW_TRACKING = ("DELTA_CHANGELOG_REQUIRES_ROW_TRACKING", "0AKDE",
+        "An option of `CHANGES` needs the identity of rows, which the table does not record.",
+        "Set `delta.enableRowTracking` for later versions, or name unique columns in the option `keyColumns`.")
+    INVALID_CDC_DEDUPLICATION_MODE = ("INVALID_CDC_OPTION.INVALID_DEDUPLICATION_MODE", "42K03",
+        "The option `deduplicationMode` of `CHANGES` has an unknown value.",
+        "Use `none`, `dropCarryovers` or `netChanges`.")
+    INVALID_CDC_UPDATES_WITH_CARRYOVERS = ("INVALID_CDC_OPTION.UPDATE_DETECTION_REQUIRES_CARRY_OVER_REMOVAL", "42K03",
+        "`CHANGES` shall compute updates, and keep rows that were only carried into another file.",
+        "Use `dropCarryovers` or `netChanges`, or leave `computeUpdates` out.")
+    UNSUPPORTED_CHANGES = ("UNSUPPORTED_FEATURE.CHANGE_DATA_CAPTURE", "0A000",
+        "A stream cannot read `CHANGES` of a Delta table.",
+        "Stream the change data feed with the option `readChangeFeed`, or read `CHANGES` as a batch.")
     TABLE_ALREADY_CONTAINS_CDC_COLUMNS = ("DELTA_TABLE_ALREADY_CONTAINS_CDC_COLUMNS", "42711",
         "The table has columns with the names of the feed's.",
         "Rename them before turning the feed on.")

@@ -467,6 +467,12 @@ class Message(Enum):
         "it from a copy, or restore the table to a version without it; if it is encrypted, "
         "read the table in an activated session that has the keys.",
     )
+    CHANGELOG_REQUIRES_ROW_TRACKING = (
+        ErrorCode.CHANGELOG_REQUIRES_ROW_TRACKING,
+        "The option {option} of CHANGES needs the identity of rows, and version {version} has "
+        "none: the table did not track its rows then (delta.enableRowTracking). Name unique "
+        "columns in the option keyColumns, or leave {option} out.",
+    )
     INVALID_CDC_RANGE = (
         ErrorCode.INVALID_CDC_RANGE,
         "CDC range from start {start} to end {end} was invalid. End cannot be before start.",
@@ -1397,6 +1403,16 @@ class Message(Enum):
         "Symlink manifest generation is unsupported while deletion vectors are present in "
         "the table {path}. In order to produce a version of the table without deletion "
         "vectors, rewrite its files.",
+    )
+    INVALID_CDC_DEDUPLICATION_MODE = (
+        ErrorCode.INVALID_CDC_DEDUPLICATION_MODE,
+        "Invalid `deduplicationMode`: '{mode}'. Expected one of: none, dropCarryovers, netChanges.",
+    )
+    INVALID_CDC_UPDATES_WITH_CARRYOVERS = (
+        ErrorCode.INVALID_CDC_UPDATES_WITH_CARRYOVERS,
+        "`computeUpdates` cannot be used with `deduplicationMode=none` on {name}: rows that were "
+        "only carried into another file would look like updates. Set `deduplicationMode` to "
+        "dropCarryovers or netChanges.",
     )
     MULTIPLE_CDC_BOUNDARY = (
         ErrorCode.MULTIPLE_CDC_BOUNDARY,
@@ -2847,6 +2863,11 @@ class Message(Enum):
     )
 
     # statements/names
+    UNSUPPORTED_CHANGES = (
+        ErrorCode.UNSUPPORTED_CHANGES,
+        "A stream cannot read CHANGES of the Delta table {name}. Stream its change data feed with "
+        "the option readChangeFeed, or read CHANGES as a batch.",
+    )
     CDC_READ_NULL_RANGE_BOUNDARY = (
         ErrorCode.CDC_READ_NULL_RANGE_BOUNDARY,
         "CDC read start/end parameters cannot be null. Please provide a valid version or "

@@ -13,8 +13,10 @@ from puredelta.activation import table_writing
 from puredelta.activation.captured_options import CapturedOptions, TableOptions
 from puredelta.activation.patches import Make, Method, Patches, session_behind
 from puredelta.activation.reader_methods import (
+    delta_changes,
     delta_load,
     delta_sql,
+    delta_stream_changes,
     delta_stream_load,
     delta_stream_table,
     delta_table,
@@ -158,6 +160,8 @@ class PatchedMethod:
     owner: Owner
     name: str
     make: Make
+    is_newer: bool = False
+    """Whether the oldest PySpark lacks the method."""
 
 
 Capture: TypeAlias = Callable[..., CapturedOptions]
@@ -273,6 +277,7 @@ PATCHED_METHODS: tuple[PatchedMethod, ...] = (
     *_capturing(Owner.READER, _READER),
     PatchedMethod(Owner.READER, "load", delta_load),
     PatchedMethod(Owner.READER, "table", delta_table(session_behind)),
+    PatchedMethod(Owner.READER, "changes", delta_changes, is_newer=True),
     *_capturing(Owner.WRITER, _WRITER),
     PatchedMethod(Owner.WRITER, "save", delta_save),
     PatchedMethod(Owner.WRITER, "saveAsTable", delta_save_as_table),
@@ -302,6 +307,7 @@ PATCHED_METHODS: tuple[PatchedMethod, ...] = (
     *_capturing(Owner.STREAM_READER, _READER),
     PatchedMethod(Owner.STREAM_READER, "load", delta_stream_load),
     PatchedMethod(Owner.STREAM_READER, "table", delta_stream_table),
+    PatchedMethod(Owner.STREAM_READER, "changes", delta_stream_changes, is_newer=True),
     *_capturing(Owner.STREAM_WRITER, _STREAM_WRITER),
     PatchedMethod(Owner.STREAM_WRITER, "foreachBatch", delta_foreach_batch),
     PatchedMethod(Owner.STREAM_WRITER, "start", delta_start),
@@ -318,8 +324,10 @@ def patched(owners: Mapping[Owner, type]) -> Patches:
     patches = Patches()
     try:
         for method in PATCHED_METHODS:
-            if method.owner in owners:
-                patches.replace(owners[method.owner], method.name, method.make)
+            owner = owners.get(method.owner)
+            if owner is None or (method.is_newer and method.name not in vars(owner)):
+                continue
+            patches.replace(owner, method.name, method.make)
     except BaseException:
         patches.undo()
         raise

@@ -17,7 +17,8 @@ from pyspark.sql import SparkSession
 from puredelta.activation.captured_options import CapturedOptions
 from puredelta.activation.data_source import STORAGE_OPTION
 from puredelta.activation.patches import Make, Method, session_behind, table_name
-from puredelta.activation.reading import load, load_stream, prepare_stream, rows_at
+from puredelta.activation.reading import changes_at, load, load_stream, prepare_stream, rows_at
+from puredelta.errors import InvalidRequestError, Message
 from puredelta.spark.catalog.connect_entries import prepare, with_source
 from puredelta.spark.catalog.relation_cache import (
     NamedRelations,
@@ -94,6 +95,31 @@ def delta_table(session: Callable[[Any], SparkSession]) -> Make:
         return call
 
     return make
+
+
+def delta_changes(original: Method) -> Method:
+    """``spark.read.changes(name)`` of PySpark 4.2 and newer: a path or a table of the catalog."""
+
+    def call(self: Any, tableName: Any) -> Any:
+        name, spark = table_name(tableName), session_behind(self)
+        location = None if name is None else find_location(spark, name)
+        if location is None:
+            return original(self, tableName)
+        return changes_at(spark, CapturedOptions.of(self), location, name)
+
+    return call
+
+
+def delta_stream_changes(original: Method) -> Method:
+    """``spark.readStream.changes(name)``, which is refused for Delta tables."""
+
+    def call(self: Any, tableName: Any) -> Any:
+        name, spark = table_name(tableName), session_behind(self)
+        if name is not None and find_location(spark, name) is not None:
+            raise InvalidRequestError(Message.UNSUPPORTED_CHANGES, name=name)
+        return original(self, tableName)
+
+    return call
 
 
 def delta_stream_load(original: Method) -> Method:

@@ -13,11 +13,13 @@ from puredelta.activation.captured_options import (
 )
 from puredelta.commands.changes import read_changes
 from puredelta.commands.read_table import read_stream, read_table, resolve_timestamp
+from puredelta.commands.row_changes import read_row_changes
 from puredelta.errors import InvalidRequestError, Message
 from puredelta.log.changes.stream_options import StreamOptions
 from puredelta.spark.session.delta_conf import REFUSED_BY_PATHS_WITH_VERSIONS
 from puredelta.spark.session.session import settings_of
 from puredelta.spark.session.storage import file_system_options, open_log
+from puredelta.statements.names.names import require_table
 from puredelta.statements.parse.table_name import TimeTravel, split_time_travel
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
@@ -76,6 +78,22 @@ def rows_at(spark: SparkSession, captured: CapturedOptions, location: str) -> Da
         ending_version=captured.option("endingVersion"),
         ending_timestamp=captured.option("endingTimestamp"),
     )
+
+
+def changes_at(
+    spark: SparkSession, captured: CapturedOptions, location: str, name: object
+) -> DataFrame:
+    """Return the changed rows that the options of a reader select in the table at a location.
+
+    Raises:
+        InvalidRequestError: a schema was given; errors as `read_row_changes`.
+        TableNotFoundError: there is no table at the location.
+    """
+    if captured.has_schema:
+        raise _schema_given()
+    options = captured.options or {}
+    log = require_table(spark, location, name, storage_options=file_system_options(options))
+    return read_row_changes(spark, log, options, name=str(name))
 
 
 def load_stream(spark: SparkSession, captured: CapturedOptions, path: Any) -> DataFrame:

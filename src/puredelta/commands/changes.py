@@ -115,6 +115,36 @@ def find_changes(
     log: TableLog, start: RangeBound | None, end: RangeBound | None, settings: ChangeSettings
 ) -> FoundChanges:
     """Return the files that hold the changes of a range; errors are those of `read_changes`."""
+    found = find_commits(log, start, end, settings, needs_feed=True)
+    files = find_change_files(found.commits, found.timestamps_ms)
+    return FoundChanges(read=found.read, files=files)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundCommits:
+    """The commits of a range of versions; there is none if nothing changed."""
+
+    read: Snapshot
+    """The version whose columns the rows are read with."""
+    commits: tuple[Commit, ...] = ()
+    timestamps_ms: Mapping[int, int]
+    """When each version was committed."""
+    first: Metadata
+    """The metadata in force at the first commit."""
+
+
+def find_commits(
+    log: TableLog,
+    start: RangeBound | None,
+    end: RangeBound | None,
+    settings: ChangeSettings,
+    *,
+    needs_feed: bool,
+) -> FoundCommits:
+    """Return the commits of a range; errors as `read_changes`.
+
+    Without ``needs_feed`` the change data feed may be off.
+    """
     if start is None:
         raise InvalidRequestError(Message.NO_START_FOR_CDC_READ)
     listing = list_log(log.store)
@@ -129,13 +159,14 @@ def find_changes(
         may_exceed_newest=settings.may_exceed_newest,
     )
     if chosen is None:
-        return FoundChanges(read=newest, files=ChangeFiles())
+        return FoundCommits(read=newest, timestamps_ms={}, first=newest.metadata)
     commits = log.commits_after(chosen.start - 1, through=chosen.end)
     first = _metadata_at_start(log, newest, commits)
     read = _read_snapshot(log, newest, chosen, first, settings.mapped_schema)
-    require_readable_range(commits, first, read if settings.checks_schema else None)
-    files = find_change_files(commits, commit_times(commits, listing))
-    return FoundChanges(read=read, files=files)
+    shown = read if settings.checks_schema else None
+    require_readable_range(commits, first, shown, needs_feed=needs_feed)
+    times = commit_times(commits, listing)
+    return FoundCommits(read=read, commits=commits, timestamps_ms=times, first=first)
 
 
 def bound_of(

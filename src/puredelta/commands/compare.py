@@ -139,37 +139,63 @@ def _net_rows(before: DataFrame, after: DataFrame) -> DataFrame:
     return net_rows(signed, F.col(_SIGN), before.schema)
 
 
-def net_rows(signed: DataFrame, sign: Column, schema: T.StructType, *more: str) -> DataFrame:
-    """Sum equal rows by their sign, and return those with a sum other than 0, in `_SIGN`.
+def net_rows(
+    signed: DataFrame, sign: Column, schema: T.StructType, *more: str, sign_column: str = _SIGN
+) -> DataFrame:
+    """Sum equal rows by their sign, and return those with a sum other than 0 in ``sign_column``.
 
-    ``more`` are further columns that distinguish rows, and stay. NULL equals NULL; maps, which
-    Spark does not compare, are compared as JSON.
+    ``more`` are further columns that distinguish rows, and stay. NULL equals NULL; values that
+    Spark does not compare, or compares loosely, are compared as JSON (`comparable`).
     """
     grouped = {
         _GROUPED.format(n): comparable(F.col(quote(f.name)), f.dataType)
         for n, f in enumerate(schema.fields)
     }
-    ready = signed.withColumns({**grouped, _SIGN: sign})
+    ready = signed.withColumns({**grouped, sign_column: sign})
     counted = ready.groupBy(*grouped, *more).agg(
         *(F.first(quote(f.name)).alias(f.name) for f in schema.fields),
-        F.sum(_SIGN).alias(_SIGN),
+        F.sum(sign_column).alias(sign_column),
     )
-    return counted.where(F.col(_SIGN) != 0).drop(*grouped)
+    return counted.where(F.col(sign_column) != 0).drop(*grouped)
+
+
+_COMPARED_AS_JSON = ("map<", "variant", "float", "double", "collate")
+_JSON_OPTIONS = {
+    "ignoreNullFields": "false",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSxxx",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
 
 
 def comparable(value: Column, kind: T.DataType) -> Column:
-    """Return a value in a form that Spark can group by."""
-    if any(name in kind.simpleString() for name in ("map<", "variant")):
-        return F.to_json(F.struct(value.alias("v")))
+    """Return a value in a form that Spark can group by, with other text for another value.
+
+    Spark groups 0.0 with -0.0, and texts that are equal by their collation.
+    """
+    if any(name in kind.simpleString() for name in _COMPARED_AS_JSON):
+        return F.to_json(F.struct(value.alias("v")), _JSON_OPTIONS)
     return value
+
+
+_COPIES = "__diff_copy"
+_COPIES_MAX = 1 << 16
+
+
+def repeated(rows: DataFrame, times: Column) -> DataFrame:
+    """Return each row a number of times; no array of more than 65,536 entries is made."""
+    parts = F.sequence(F.lit(0).cast("long"), F.floor((times - 1) / _COPIES_MAX))
+    left = F.least(times - F.col(_COPIES) * _COPIES_MAX, F.lit(_COPIES_MAX).cast("long"))
+    parted = rows.withColumn(_COPIES, F.explode(parts))
+    return parted.withColumn(_COPIES, F.explode(F.sequence(F.lit(1).cast("long"), left))).drop(
+        _COPIES
+    )
 
 
 def _without_sign(rows: DataFrame) -> DataFrame:
     """Return each row as often as its count."""
     change = F.when(F.col(_SIGN) > 0, "added").otherwise("removed")
-    times = F.array_repeat(F.lit(0), F.abs(_SIGN).cast("int"))
     names = [quote(name) for name in rows.columns if name != _SIGN]
-    return rows.withColumn("__diff_copy", F.explode(times)).select(change.alias(CHANGE), *names)
+    return repeated(rows, F.abs(_SIGN)).select(change.alias(CHANGE), *names)
 
 
 def _by_keys(rows: DataFrame, keys: Sequence[str]) -> DataFrame:

@@ -79,6 +79,17 @@ class ChangeFiles:
     vector_changes: list[VectorChange] = field(default_factory=list)
     """Files of which some rows were deleted or restored."""
 
+    @property
+    def are_none(self) -> bool:
+        """Whether there is no file at all."""
+        return not (self.recorded or self.whole or self.vector_changes)
+
+    def extend(self, more: ChangeFiles) -> None:
+        """Add the files of further commits."""
+        self.recorded += more.recorded
+        self.whole += more.whole
+        self.vector_changes += more.vector_changes
+
 
 def find_change_files(commits: Iterable[Commit], timestamps_ms: Mapping[int, int]) -> ChangeFiles:
     """Sort the file actions of ``commits``; ``timestamps_ms`` has the time of every version."""
@@ -147,6 +158,8 @@ def _as_data_file(remove: Remove, version: int) -> Add:
         modified_ms=0,
         data_change=True,
         deletion_vector=remove.deletion_vector,
+        base_row_id=remove.base_row_id,
+        default_row_commit_version=remove.default_row_commit_version,
     )
 
 

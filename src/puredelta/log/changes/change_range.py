@@ -169,12 +169,17 @@ def last_metadata(commits: Sequence[Commit]) -> Metadata | None:
 
 
 def require_readable_range(
-    commits: Sequence[Commit], start_metadata: Metadata, read: Snapshot | None
+    commits: Sequence[Commit],
+    start_metadata: Metadata,
+    read: Snapshot | None,
+    *,
+    needs_feed: bool = True,
 ) -> None:
     """Refuse a range in which changes are missing or do not fit the schema of the reader.
 
     ``commits`` are all commits of the range, ``start_metadata`` is in force at the first of them.
-    ``read`` is the version whose schema is used; without it no schema is checked.
+    ``read`` is the version whose schema is used; without it no schema is checked. Without
+    ``needs_feed`` the feed may be off.
 
     Raises:
         InvalidRequestError: the feed was off at some version (DELTA_MISSING_CHANGE_DATA), or
@@ -183,10 +188,12 @@ def require_readable_range(
             DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA for a later one).
     """
     start, end = commits[0].version, commits[-1].version
-    require_feed(start_metadata, start, start=start, end=end)
+    if needs_feed:
+        require_feed(start_metadata, start, start=start, end=end)
     for commit in commits:
         for metadata in commit.metadata:
-            require_feed(metadata, commit.version, start=start, end=end)
+            if needs_feed:
+                require_feed(metadata, commit.version, start=start, end=end)
             if read is not None and commit.version > start:
                 _require_readable(metadata, commit.version, read, start=start, end=end)
     if read is not None and not _is_readable(start_metadata, start, read):

@@ -63,8 +63,8 @@ class StreamOptions:
     def parse(cls, option: Option, millis: Callable[[str], int]) -> StreamOptions:
         """Read the options of a stream; ``millis`` reads ``startingTimestamp``."""
         _require_known(option)
-        ignores_all = _flag(option, "ignoreFileDeletion")
-        fails_on_data_loss = _flag(option, "failOnDataLoss", default=True)
+        ignores_all = read_flag(option, "ignoreFileDeletion")
+        fails_on_data_loss = read_flag(option, "failOnDataLoss", default=True)
         return cls(
             settings=StreamSettings(
                 start=StreamStart.parse(
@@ -74,14 +74,14 @@ class StreamOptions:
                 fails_on_data_loss=fails_on_data_loss,
             ),
             rules=StreamRules(
-                ignore_deletes=_flag(option, "ignoreDeletes") or ignores_all,
-                ignore_changes=_flag(option, "ignoreChanges") or ignores_all,
-                skip_change_commits=_flag(option, "skipChangeCommits"),
+                ignore_deletes=read_flag(option, "ignoreDeletes") or ignores_all,
+                ignore_changes=read_flag(option, "ignoreChanges") or ignores_all,
+                skip_change_commits=read_flag(option, "skipChangeCommits"),
             ),
             limits=ReadLimits.of_options(
                 _count(option, "maxFilesPerTrigger"), _size(option, "maxBytesPerTrigger")
             ),
-            reads_changes=any(_flag(option, name) for name in _CHANGES),
+            reads_changes=any(read_flag(option, name) for name in _CHANGES),
             tracking=_tracking(option, fails_on_data_loss=fails_on_data_loss),
         )
 
@@ -107,7 +107,7 @@ def _require_known(option: Option) -> None:
     for name in ("versionAsOf", "timestampAsOf"):
         if option(name) is not None:
             raise InvalidRequestError(Message.UNSUPPORTED_TIME_TRAVEL_VIEWS_STREAM, name=name)
-    if _flag(option, "withEventTimeOrder"):
+    if read_flag(option, "withEventTimeOrder"):
         raise UnsupportedError(Message.OPERATION_NOT_ALLOWED_STREAM_OPTION)
 
 
@@ -116,9 +116,11 @@ def _tracking(option: Option, *, fails_on_data_loss: bool) -> TrackingOptions | 
     if location is None:
         return None
     if not location.strip():
-        raise _illegal(_TRACKING[0], location, "must be a location under that of the checkpoint")
+        raise illegal_option(
+            _TRACKING[0], location, "must be a location under that of the checkpoint"
+        )
     if not fails_on_data_loss:
-        raise _illegal(
+        raise illegal_option(
             "failOnDataLoss",
             "false",
             f"{_TRACKING[0]} cannot tolerate missing commit files, which may change the schema",
@@ -126,25 +128,33 @@ def _tracking(option: Option, *, fails_on_data_loss: bool) -> TrackingOptions | 
     allowed = {name: text.strip().lower() for name in OPTIONS if (text := option(name)) is not None}
     for name, text in allowed.items():
         if text != ALWAYS and not text.isdecimal():
-            raise _illegal(name, text, f"must be '{ALWAYS}' or the version of a change")
+            raise illegal_option(name, text, f"must be '{ALWAYS}' or the version of a change")
     source_id = option("streamingSourceTrackingId")
     if source_id is not None and not _NAME.fullmatch(source_id):
-        raise _illegal("streamingSourceTrackingId", source_id, "must be a name without a slash")
+        raise illegal_option(
+            "streamingSourceTrackingId", source_id, "must be a name without a slash"
+        )
     return TrackingOptions(location=location, source_id=source_id, allowed=allowed)
 
 
-def _illegal(name: str, value: str, explanation: str) -> InvalidRequestError:
+def illegal_option(name: str, value: str, explanation: str) -> InvalidRequestError:
+    """Return the error for the value of an option of a reader."""
     return InvalidRequestError(
         Message.INVALID_WRITE_OPTION_STREAM, explanation=explanation, option=name, value=value
     )
 
 
-def _flag(option: Option, name: str, *, default: bool = False) -> bool:
+def read_flag(option: Option, name: str, *, default: bool = False) -> bool:
+    """Return the value of an option that is true or false.
+
+    Raises:
+        InvalidRequestError: it is neither (DELTA_ILLEGAL_OPTION).
+    """
     text = option(name)
     if text is None:
         return default
     if text.lower() not in {"true", "false"}:
-        raise _illegal(name, text, "must be 'true' or 'false'")
+        raise illegal_option(name, text, "must be 'true' or 'false'")
     return text.lower() == "true"
 
 
@@ -153,7 +163,7 @@ def _count(option: Option, name: str) -> int | None:
     if text is None:
         return None
     if not text.strip().isdecimal() or not 0 < int(text) < 1 << 31:
-        raise _illegal(name, text, "must be a positive integer")
+        raise illegal_option(name, text, "must be a positive integer")
     return int(text)
 
 
@@ -165,7 +175,7 @@ def _size(option: Option, name: str) -> int | None:
     power = None if found is None else _UNITS.get(found[2].lower())
     size = 0 if found is None or power is None else int(found[1]) << power
     if not 0 < size < 1 << 63:
-        raise _illegal(name, text, "must be a size configuration such as '10g'")
+        raise illegal_option(name, text, "must be a size configuration such as '10g'")
     return size
 
 
@@ -176,4 +186,4 @@ def _pattern(option: Option, name: str) -> re.Pattern[str] | None:
     try:
         return re.compile(text)
     except re.error as error:
-        raise _illegal(name, text, f"must be a regular expression ({error})") from error
+        raise illegal_option(name, text, f"must be a regular expression ({error})") from error

@@ -36,31 +36,41 @@ from puredelta.protocol.table.change_data import (
     change_schema,
     require_no_change_columns,
 )
+from puredelta.protocol.table.row_tracking import RowTrackingColumns
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.jvm.streams import RunningQuery, require_under, stream_frame
 from puredelta.spark.scan.bitmaps import rows_by_file, rows_inside
-from puredelta.spark.scan.scan import scan, scan_strictly
+from puredelta.spark.scan.row_tracking_scan import tracked_scan
+from puredelta.spark.scan.scan import POSITION, scan, scan_strictly
 from puredelta.spark.session.delta_conf import TRACKING_OUTSIDE_CHECKPOINT
-from puredelta.spark.session.names import FILE_ORDINAL, ROW_INDEX
 from puredelta.spark.session.session import settings_of
 
 _T = TypeVar("_T")
 
 
 def scan_changes(
-    spark: SparkSession, read: Snapshot, changes: ChangeFiles, *, strictly: bool = False
+    spark: SparkSession,
+    read: Snapshot,
+    changes: ChangeFiles,
+    *,
+    strictly: bool = False,
+    tracked: RowTrackingColumns | None = None,
 ) -> DataFrame:
     """Return the changed rows: the columns of ``read``, then the three of the feed.
 
     Schema and location of the snapshot count, its files do not. One scan each for change
     files, for files that came or went, and for files of which rows did; several only where
     the table was repartitioned meanwhile. With ``strictly`` a missing or damaged file is an error,
-    whatever the session says.
+    whatever the session says. With ``tracked`` `ROW_ID` and `ROW_COMMIT_VERSION` follow, and
+    reading is strict.
     """
     scan_files = scan_strictly if strictly else scan
 
     def file_scan(files: Sequence[ChangedFile]) -> DataFrame:
-        return scan_files(spark, _as_table(read, files), time_travel=True)
+        table = _as_table(read, files)
+        if tracked is None:
+            return scan_files(spark, table, time_travel=True)
+        return _scan_with_ids(spark, table, tracked).drop(*POSITION)
 
     require_no_change_columns(read.config.schema.names, was_enabled=False)
     vector_changes = read_vector_changes(
@@ -69,16 +79,29 @@ def scan_changes(
     scans = [
         *map(file_scan, _alike(changes.recorded, _itself)),
         *map(file_scan, _alike(changes.whole, _itself)),
-        *(_row_scan(spark, read, rows) for rows in _alike(vector_changes, _file_of)),
+        *(_row_scan(spark, read, rows, tracked) for rows in _alike(vector_changes, _file_of)),
     ]
     return reduce(DataFrame.union, scans or [file_scan([])])
 
 
-def _row_scan(spark: SparkSession, read: Snapshot, changed: Sequence[ChangedRows]) -> DataFrame:
+def _row_scan(
+    spark: SparkSession,
+    read: Snapshot,
+    changed: Sequence[ChangedRows],
+    tracked: RowTrackingColumns | None,
+) -> DataFrame:
     table = _as_table(read, [c.file for c in changed])
     chosen = rows_by_file({ordinal: c.rows for ordinal, c in enumerate(changed)})
-    rows = rows_inside(scan(spark, table, with_position=True, time_travel=True), chosen)
-    return rows.drop(FILE_ORDINAL, ROW_INDEX)
+    if tracked is None:
+        rows = scan(spark, table, with_position=True, time_travel=True)
+    else:
+        rows = _scan_with_ids(spark, table, tracked)
+    return rows_inside(rows, chosen).drop(*POSITION)
+
+
+def _scan_with_ids(spark: SparkSession, table: Snapshot, tracked: RowTrackingColumns) -> DataFrame:
+    names = table.config.schema.names
+    return tracked_scan(spark, table, table.files, tracked, columns=names)
 
 
 def _itself(file: ChangedFile) -> ChangedFile:

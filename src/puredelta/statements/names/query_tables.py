@@ -1,7 +1,4 @@
-"""Delta tables inside a query: versions, ``table_changes`` and subqueries.
-
-A bound of ``table_changes`` is a version if its type is an integer, else a time, as text or a
-timestamp. The arguments are expressions without columns; Spark computes them.
+"""Delta tables inside a query: paths, versions, changed rows and subqueries.
 
 Expressions are resolved one by one, without the statement around them. So the common table
 expressions of the statement are added to each subquery, and ``delta.`/path` `` there becomes a
@@ -10,20 +7,16 @@ view, as in the source of a MERGE.
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql import types as T
 from pyspark.sql.types import StringType
 from typing_extensions import assert_never
 
-from puredelta.commands.changes import read_changes
 from puredelta.commands.dml.spec import (
     Assignment,
     Assignments,
@@ -41,9 +34,8 @@ from puredelta.commands.dml.spec import (
     Update,
     UpdateSpec,
 )
-from puredelta.commands.read_table import TimestampArgument, read_named
+from puredelta.commands.read_table import read_named
 from puredelta.errors import InvalidRequestError, Message
-from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.schema.sql_lexer import (
     TokenKind,
     is_identifier,
@@ -59,16 +51,19 @@ from puredelta.spark.session.names import FORMAT, quote_name
 from puredelta.spark.session.session import settings_of
 from puredelta.spark.session.storage import open_log
 from puredelta.statements.names.catalog_query import with_tables
+from puredelta.statements.names.change_rows import (
+    accept_changed_rows,
+    accept_changes,
+    may_ask_for_changes,
+)
 from puredelta.statements.names.names import (
     find_location,
-    find_log,
     may_name_catalog,
-    require_table,
     rows_in_catalog,
 )
 from puredelta.statements.names.views import RowNames, TemporaryViews
+from puredelta.statements.parse.changes_clause import sees_changes_clause
 from puredelta.statements.parse.cursor import Cursor
-from puredelta.statements.parse.expression_text import read_expression
 from puredelta.statements.parse.literals import string_literal
 from puredelta.statements.parse.relation_text import (
     RelationText,
@@ -81,126 +76,9 @@ from puredelta.statements.parse.table_name import (
     TableName,
     TimeTravel,
     accept_time_travel_of_query,
-    parse_table_name,
     sees_time_travel,
     split_time_travel,
 )
-
-_BY_NAME = "TABLE_CHANGES"
-_BY_PATH = "TABLE_CHANGES_BY_PATH"
-_FUNCTIONS = frozenset({_BY_NAME, _BY_PATH})
-_ARGUMENTS = (2, 3)
-_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
-_SUPPORTED = "IntegerType, LongType, StringType, TimestampType"
-
-
-def may_call(text: str) -> bool:
-    """Tell from its tokens whether a text may call a function of this package."""
-    return any(mentions(text, name.lower()) for name in _FUNCTIONS) and any(
-        bracket.means("(") and function.text.upper() in _FUNCTIONS
-        for function, bracket in pairwise(tokenize(text))
-    )
-
-
-def accept_changes(
-    spark: SparkSession, cursor: Cursor, namespace: Sequence[str] = ()
-) -> DataFrame | None:
-    """Parse a call on a Delta table and return its rows; None if no call comes next.
-
-    ``namespace`` is that of a name of one part, if it is not the session's.
-
-    The log is read and checked here; no job runs on the table's data.
-
-    Raises:
-        InvalidRequestError: the arguments are wrong; errors of the feed as `read_changes`.
-        TableNotFoundError: there is no table at the path or of the name.
-        pyspark.errors.PySparkException: Spark cannot compute an argument.
-    """
-    token = cursor.peek()
-    bracket = cursor.peek(1)
-    if token is None or token.kind is not TokenKind.WORD or bracket is None:
-        return None
-    function = token.text.upper()
-    if function not in _FUNCTIONS or not bracket.means("("):
-        return None
-    before = cursor.peek(-1) if cursor.position else None
-    if before is not None and before.means("."):  # a function of some schema
-        return None
-    cursor.skip()
-    arguments = _arguments(cursor.group())
-    if len(arguments) not in _ARGUMENTS:
-        raise _wrong_number(function, arguments)
-    return _change_rows(spark, _log(spark, function, arguments[0], namespace), arguments)
-
-
-def _arguments(text: str) -> list[str]:
-    """Split at the commas outside of all brackets."""
-    cursor = Cursor(text)
-    if cursor.is_done:
-        return []
-    return cursor.items(lambda at: read_expression(at, lambda rest: rest.sees(",")))
-
-
-def _log(spark: SparkSession, function: str, argument: str, namespace: Sequence[str]) -> TableLog:
-    """Return the log of the table in the first argument."""
-    kind, name = _value(spark, argument)
-    if not isinstance(kind, T.StringType) or name is None:
-        raise _unsupported(kind, "table name", "StringType literal")
-    if function == _BY_PATH:
-        return require_table(spark, str(name), f"`{name}`")
-    named = parse_table_name(str(name))
-    if named.path is not None:
-        return require_table(spark, named.path, f"`{named.path}`")
-    return find_log(spark, named.seen_from(namespace))
-
-
-def _change_rows(spark: SparkSession, log: TableLog, arguments: Sequence[str]) -> DataFrame:
-    bounds: dict[str, Any] = {}
-    for which, argument in zip(("starting", "ending"), arguments[1:], strict=False):
-        bounds |= _bound(spark, which, argument)
-    return read_changes(spark, log, **bounds)
-
-
-def _bound(spark: SparkSession, which: str, argument: str) -> Mapping[str, int | TimestampArgument]:
-    """Return a version or a time under its name in `read_changes`."""
-    kind, value = _value(spark, argument)
-    if value is None:
-        raise InvalidRequestError(Message.CDC_READ_NULL_RANGE_BOUNDARY, argument=argument)
-    match kind:
-        case T.IntegerType() | T.LongType():
-            return {f"{which}_version": value}
-        case T.StringType():
-            return {f"{which}_timestamp": value}
-        case T.TimestampType():
-            return {f"{which}_timestamp": _EPOCH + dt.timedelta(microseconds=value)}
-        case _:
-            raise _unsupported(kind, f"{which} option", _SUPPORTED)
-
-
-def _value(spark: SparkSession, expression: str) -> tuple[T.DataType, Any]:
-    """Return an expression's type and value; a timestamp as microseconds since 1970."""
-    rows = spark.sql(f"SELECT ({expression}) AS value")
-    kind = rows.schema["value"].dataType
-    if isinstance(kind, T.TimestampType):
-        rows = rows.select(F.unix_micros("value").alias("value"))
-    [row] = rows.collect()
-    return kind, row["value"]
-
-
-def _unsupported(kind: T.DataType, words: str, supported: str) -> InvalidRequestError:
-    return InvalidRequestError(
-        Message.UNSUPPORTED_EXPRESSION_TYPE,
-        supported=supported,
-        expType=type(kind).__name__,
-        causedBy=words,
-    )
-
-
-def _wrong_number(function: str, arguments: Sequence[str]) -> InvalidRequestError:
-    return InvalidRequestError(
-        Message.WRONG_NUM_ARGS, functionName=function.lower(), actualNum=len(arguments)
-    )
-
 
 _Part: TypeAlias = tuple[int, int, str]
 """Start, end and new text of a part of a text."""
@@ -257,7 +135,7 @@ def may_need_names(text: str) -> bool:
     """Tell from its tokens whether a text may name something that Spark cannot resolve: a table
     by its path, a version of one, or its changes.
     """
-    return may_name_path(text) or _may_name_version(text) or may_call(text)
+    return may_name_path(text) or _may_name_version(text) or may_ask_for_changes(text)
 
 
 def with_views(
@@ -279,7 +157,7 @@ def with_views(
     ``table_changes``, if it is not the session's. ``columns`` are all that a query can need,
     see `puredelta.statements.names.named_columns`. Runs no job.
     """
-    names_tables = mentions(text, FORMAT) or _may_name_version(text) or may_call(text)
+    names_tables = mentions(text, FORMAT) or _may_name_version(text) or may_ask_for_changes(text)
     if not names_tables and not may_name_catalog(spark, text):
         return replaced(text, targets)
     read = cache(partial(_read, spark, columns))  # the same version is read once, with one name
@@ -353,7 +231,7 @@ class _Renaming:
 
         def read(location: str) -> DataFrame:
             cursor.skip(2 * len(name.parts) - 1)
-            return self.read(location, accept_time_travel_of_query(cursor))
+            return self._table(cursor, location, name)
 
         if find_identifier(self.spark, name.parts) is None:
             location = find_location(self.spark, name)
@@ -363,6 +241,21 @@ class _Renaming:
         if cursor.position == start:  # of another format, which has no versions
             cursor.skip(2 * len(name.parts) - 1)
         return rows
+
+    def _require_no_changes(self, cursor: Cursor) -> None:
+        """Refuse a stream of the changed rows of a Delta table."""
+        name = _whole_name(cursor)
+        if name is None or not sees_changes_clause(cursor, 2 * len(name.parts) - 1):
+            return
+        if find_location(self.spark, name) is not None:
+            raise InvalidRequestError(Message.UNSUPPORTED_CHANGES, name=name)
+
+    def _table(self, cursor: Cursor, location: str, name: object) -> DataFrame:
+        """Return the rows, or the changed rows, of the table whose name was just parsed."""
+        changed = accept_changed_rows(self.spark, cursor, location, name)
+        if changed is not None:
+            return changed
+        return self.read(location, accept_time_travel_of_query(cursor))
 
     def _current(self, cursor: Cursor) -> Iterator[_Part]:
         """Replace ``current_catalog()`` and its like, which Spark would answer for itself."""
@@ -378,10 +271,12 @@ class _Renaming:
         """Parse a relation if it is a Delta table or a call."""
         start, alias = cursor.start, None
         before = cursor.peek(-1) if cursor.position else None
+        if before is not None and before.means("STREAM"):
+            self._require_no_changes(cursor)
         is_whole_table = before is not None and before.means("TABLE")
         path = _accept_path(cursor)
         if path is not None:
-            rows: DataFrame | None = self.read(path, accept_time_travel_of_query(cursor))
+            rows: DataFrame | None = self._table(cursor, path, f"`{path}`")
         elif (name := self._named(cursor)) is not None and (rows := self._rows(cursor, name)):
             alias = quote_name(name.parts[-1:])
             self.qualifiers[name.parts] = alias
@@ -469,14 +364,15 @@ def _accept_path(cursor: Cursor) -> str | None:
 
 
 def _travelled_name(cursor: Cursor) -> TableName | None:
-    """Return the whole name of a table if it comes next, with time travel after it.
+    """Return the whole name of a table if it comes next, with time travel or CHANGES after it.
 
-    Without time travel Spark itself resolves the names of the catalog.
+    Without them Spark itself resolves the names of the catalog.
     """
     name = _whole_name(cursor)
-    if name is None or not sees_time_travel(cursor, 2 * len(name.parts) - 1):
+    if name is None:
         return None
-    return name
+    length = 2 * len(name.parts) - 1
+    return name if sees_time_travel(cursor, length) or sees_changes_clause(cursor, length) else None
 
 
 def _whole_name(cursor: Cursor) -> TableName | None:

@@ -31,6 +31,7 @@ from puredelta.spark.session.session import is_connect
 from puredelta.statements.names.names import names_catalog
 from puredelta.statements.names.query_tables import may_need_names, with_views
 from puredelta.statements.names.views import Again, RowNames, TemporaryViews
+from puredelta.statements.parse.changes_clause import without_changes_clauses
 from puredelta.statements.parse.cursor import Cursor
 from puredelta.statements.parse.relation_text import find_alias_place
 
@@ -47,7 +48,8 @@ def names_stored_view(spark: SparkSession, text: str) -> bool:
     """Tell whether a statement names a view that Spark cannot resolve, or one over such a view."""
     if is_connect(spark):
         return False
-    return need_names(spark, find_relations(spark, named_relations(spark, text)).views)
+    names = named_relations(spark, without_changes_clauses(text))
+    return need_names(spark, find_relations(spark, names).views)
 
 
 def rows_of_name(
@@ -86,7 +88,7 @@ def with_stored_views(
     if not names_stored_view(spark, text):
         return text
     try:
-        found = relation_places(spark, text)
+        found = relation_places(spark, without_changes_clauses(text))
     except ParseException:
         return text
     places = [place for place in found if place.name not in targets]
