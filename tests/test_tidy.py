@@ -136,6 +136,7 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
     "one step of a commit, with its own proof": frozenset(
         {
             "log/commit/commit_retry.py",
+            "log/commit/moved_rows.py",
             "log/commit/row_reconciliation.py",
             "log/commit/transaction.py",
         }

@@ -9,8 +9,10 @@ from puredelta.commands.restore import differing_files, paths_of, restored_confi
 from puredelta.errors import TableNotFoundError
 from puredelta.log.commit.commit_request import CommitRequest
 from puredelta.log.commit.post_commit import CheckpointWish
+from puredelta.log.commit.row_places import row_order_tag
 from puredelta.log.maintenance.garbage import find_garbage, referenced_files, visible_to_vacuum
 from puredelta.log.maintenance.running_vacuums import require_kept
+from puredelta.protocol.actions.actions import Add
 from puredelta.protocol.actions.operations import (
     Operation,
     restore,
@@ -58,7 +60,13 @@ class Compact:
             client.add_rows(written, rows, data_change=False)
             client.remove(written, old, data_change=False)
         client.declare(command, FALSE, files)
-        request = CommitRequest(actions=(), operation=_OPTIMIZE, is_blind_append=False)
+        num_adds = sum(isinstance(action, Add) for action in written.actions)
+        request = CommitRequest(
+            actions=(),
+            operation=_OPTIMIZE,
+            is_blind_append=False,
+            tags=row_order_tag([len(old)]) if num_adds == 1 else None,
+        )
         client.commit(command, written, request, checkpoint=self.checkpoint)
         return Outcome.COMMITTED
 

@@ -26,10 +26,13 @@ from tests.commands.dml.features import (
     TRACKING,
     VECTORS,
     changes_of,
+    is_explained,
     make_table,
     rows_of,
+    source,
     tracked_rows,
 )
+from tests.commands.dml.tables import delete, insert, merge, update
 
 PREFIX = "spark.databricks.delta."
 
@@ -138,6 +141,54 @@ def test_appends_do_not_conflict_deletes_do(spark: SparkSession, tmp_path: Path)
     assert error.value.code is ErrorCode.CONCURRENT_DELETE_READ
     assert operations(log)[0] == "DELETE"
     assert parquet_files(tmp_path) <= at_hand  # of the OPTIMIZE nothing is left
+
+
+def test_deletes_beside_an_optimize(spark: SparkSession, tmp_path: Path) -> None:
+    """The vectors of the DELETE move into the new files, whose rows are in the old order."""
+    files = [[(n, "v", "xyz"[n % 3]) for n in range(at, at + 9)] for at in (18, 0, 9)]
+    features = {**VECTORS, **TRACKING, **FEED}
+    log = make_table(spark, tmp_path, *files, properties=features, partition_by=["p"])
+    rival = DeltaTable.forPath(spark, str(tmp_path))
+    rival.delete("k IN (3, 19)")
+    ids = tracked_rows(spark, log)
+    before = rows_of(spark, log)
+
+    def delete(phase: Phase) -> None:
+        if phase is Phase.STAGED:
+            rival.delete("k IN (0, 4, 26)")
+
+    execute_optimize(spark, log, OptimizeSpec(), on_phase=delete)
+    assert operations(log)[:2] == ["OPTIMIZE", "DELETE"]
+    assert len(log.snapshot().files) == 3
+    left = Counter({row: n for row, n in before.items() if row[0] not in {0, 4, 26}})
+    assert rows_of(spark, log) == left
+    assert tracked_rows(spark, log) == {k: v for k, v in ids.items() if k not in {0, 4, 26}}
+    assert not changes_of(spark, log, log.snapshot().version)
+
+
+def test_a_merge_follows_an_optimize(spark: SparkSession, tmp_path: Path) -> None:
+    files = [[(n, "v", "p") for n in range(at, at + 4)] for at in (8, 0, 4)]
+    log = make_table(spark, tmp_path, *files, properties={**VECTORS, **TRACKING, **FEED})
+    table = DeltaTable.forPath(spark, str(tmp_path))
+    table.delete("k = 9")
+    ids = tracked_rows(spark, log)
+
+    def compact(phase: Phase) -> None:
+        if phase is Phase.STAGED:
+            table.optimize().executeCompaction()
+
+    new = source(spark, (10, "w", "p"), (1, "w", "p"), (20, "w", "p"), (7, "", "p"))
+    changed = (delete("s.v = ''"), update(v="s.v"), insert())
+    merge(spark, log, new, "t.k = s.k", *changed, on_phase=compact)
+    assert operations(log)[:2] == ["MERGE", "OPTIMIZE"]
+    kept = {n: "w" if n in {1, 10} else "v" for n in range(12) if n not in {7, 9}}
+    assert {row[0]: row[1] for row in rows_of(spark, log)} == {**kept, 20: "w"}
+    assert is_explained(spark, log, log.snapshot().version)
+    after = tracked_rows(spark, log)
+    assert {k: after[k][0] for k in kept} == {k: ids[k][0] for k in kept}
+    (big,) = (add for add in log.snapshot().files.adds() if add.deletion_vector)
+    assert big.deletion_vector is not None
+    assert big.deletion_vector.cardinality == 3
 
 
 def test_auto_compaction_follows_writes_and_merges(spark: SparkSession, tmp_path: Path) -> None:

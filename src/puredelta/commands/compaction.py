@@ -6,6 +6,7 @@ A failed compaction after a commit leaves that commit valid; the next commit tri
 from __future__ import annotations
 
 import logging
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,6 +23,7 @@ from puredelta.commands.finish import discarded_on_failure, finish
 from puredelta.errors import DeltaError, InvalidRequestError, Message
 from puredelta.log.commit.commit_request import CommitRequest, Committed
 from puredelta.log.commit.row_ids import PRESERVED_TAG
+from puredelta.log.commit.row_places import row_order_tag
 from puredelta.log.files.file_table import FileTable, remove_file
 from puredelta.log.files.row_counts import logical_rows
 from puredelta.log.maintenance.compaction_plan import (
@@ -183,6 +185,10 @@ _SCHEMA = f"""path STRING, metrics STRUCT<
     numTableColumns: BIGINT NOT NULL, numTableColumnsWithStats: BIGINT NOT NULL>"""
 
 
+_TASK = re.compile(r"part-(\d+)-")
+"""The number of the task that wrote a file: that of the file's bin."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimizeOutcome:
     """The result of an OPTIMIZE."""
@@ -329,6 +335,9 @@ class Optimization:
             adds = tuple(self._written_to(written))
             if delta_conf.NUM_RECORDS_VALIDATION.flag(command.session.settings):
                 require_all_rows(self.bins, written)
+        in_order = self._in_bin_order(adds)
+        adds = in_order or adds
+        order_tag = row_order_tag([len(each.files) for each in self.bins]) if in_order else {}
         old = [add for each in self.bins for add in each.files]
         removes = tuple(remove_file(add, data_change=False) for add in old)
         command.transaction.read_files(FALSE, FileTable.of(old))
@@ -337,7 +346,7 @@ class Optimization:
             operation=self.operation,
             metrics=operation_metrics(adds, removes),
             is_blind_append=False,
-            tags=self._tags(),
+            tags={**self._tags(), **order_tag} or None,
         )
         committed = finish(command, request, discard=discard_files)
         return self._outcome(committed.version, adds, removes, started_ms)
@@ -367,13 +376,23 @@ class Optimization:
                 tags = {**(add.tags or {}), **cube.tags}
                 yield replace(add, data_change=False, tags=tags, clustering_provider=LIQUID)
 
-    def _tags(self) -> dict[str, str] | None:
+    def _tags(self) -> dict[str, str]:
         """Return the tag for preserved row ids, if the table tracks rows (M-110)."""
-        return (
-            None
-            if tracked_columns(self.command.snapshot.config) is None
-            else {PRESERVED_TAG: "true"}
-        )
+        is_tracked = tracked_columns(self.command.snapshot.config) is not None
+        return {PRESERVED_TAG: "true"} if is_tracked else {}
+
+    def _in_bin_order(self, adds: Sequence[Add]) -> tuple[Add, ...] | None:
+        """Return the new files by bin; None unless each has the rows of one bin in the old order.
+
+        A bin is the work of one task, and the name of a file has the number of its task.
+        """
+        if self.order is not None or self.clustering is not None:
+            return None
+        tasks = [_TASK.match(add.path.rpartition("/")[2]) for add in adds]
+        by_bin = {int(task[1]): add for task, add in zip(tasks, adds, strict=True) if task}
+        numbers = range(len(self.bins))
+        is_whole = len(adds) == len(self.bins) and by_bin.keys() == set(numbers)
+        return tuple(by_bin[number] for number in numbers) if is_whole else None
 
     def _outcome(
         self,

@@ -20,6 +20,7 @@ from puredelta.log.commit.row_ids import (
     assigns_row_ids,
     high_water_mark,
 )
+from puredelta.log.commit.row_places import MovedFile
 from puredelta.log.files.deletion_vectors import DeletionVectorUpdate
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.spooled_files import SpooledFiles
@@ -49,6 +50,10 @@ class StagedCommit:
     """Files beside those of the actions, of a table that is created."""
     unions: tuple[DeletionVectorUpdate, ...] = ()
     """Files whose rows a winning commit and this one delete: their vectors are not written yet."""
+    moved: Mapping[CanonicalPath, MovedFile] = field(default_factory=dict)
+    """Files whose rows a compaction moves to known places, by path."""
+    read_later: tuple[Add, ...] = ()
+    """Files into which winning commits have moved rows that were read."""
 
     @property
     def metadata(self) -> Metadata | None:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from puredelta.errors import CommitUnknownError, CorruptTableError, InvalidRequestError, Message
@@ -42,8 +42,10 @@ from puredelta.log.commit.conflict_errors import (
     retries_exceeded,
 )
 from puredelta.log.commit.conflicts import WinningCommit, find_conflicts
+from puredelta.log.commit.moved_rows import follow_moves, with_later_reads, with_moved_files
 from puredelta.log.commit.row_reconciliation import reconcile_rows, with_unions
 from puredelta.log.files.deletion_vectors import discard_vectors, read_vector
+from puredelta.log.files.file_table import FileTable
 from puredelta.log.managed.managed_store import ManagedStore
 from puredelta.log.managed.ratification import ManagedCommit, create_managed, ratify
 from puredelta.log.managed.table_update import (
@@ -205,6 +207,7 @@ class Attempts:
         """Commit on the version that was read, or on whatever compatible version comes after it."""
         base = CommitBase.of(self.read)
         first_version = base.version + 1
+        staged = with_moved_files(staged)
         config = self._require_committable(staged, base)
         if self.read is not None:
             self._require_same_table(self.read)
@@ -331,11 +334,12 @@ class Attempts:
             after = base.after(winner)
             if base.config is None:
                 staged = self._join(staged, winner, after.table)
-            seen = winner
+            table, seen = base.config or after.table, winner
             if self.reads.judges_rows_alone:
-                staged, seen = reconcile_rows(staged, winner, read=self._read_vector)
-            self._require_no_conflict(staged, seen, base.config or after.table)
-            base = after
+                staged, seen = reconcile_rows(staged, seen, read=self._read_vector)
+            staged, seen = follow_moves(staged, seen, table, read=self._read_vector)
+            self._require_no_conflict(staged, seen, table)
+            staged, base = with_later_reads(staged, winner, self.reads), after
         return staged, base
 
     def _read_vector(self, vector: DeletionVectorDescriptor) -> RowIndexes:
@@ -344,9 +348,10 @@ class Attempts:
     def _require_no_conflict(
         self, staged: StagedCommit, winner: WinningCommit, config: TableConfig
     ) -> None:
-        conflicts = find_conflicts(
-            staged.for_conflicts(), winner, read_set=self.reads, config=config
-        )
+        reads = self.reads
+        if staged.read_later:
+            reads = replace(reads, scans=(*reads.scans, FileTable.of(staged.read_later)))
+        conflicts = find_conflicts(staged.for_conflicts(), winner, read_set=reads, config=config)
         if conflicts:
             raise conflict_error(
                 conflicts,

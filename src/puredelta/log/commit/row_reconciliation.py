@@ -15,7 +15,7 @@ added, which the other rules look at.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,17 +23,14 @@ import numpy as np
 from puredelta.errors import DeltaError
 from puredelta.log.commit.commit_content import StagedCommit
 from puredelta.log.commit.conflicts import WinningCommit
+from puredelta.log.commit.row_places import ReadVector, rows_of
 from puredelta.log.files.clock import IdSource
 from puredelta.log.files.deletion_vectors import DeletionVectorUpdate, WrittenVectors, write_vectors
-from puredelta.protocol.actions.actions import Action, Add, DeletionVectorDescriptor, Remove
+from puredelta.protocol.actions.actions import Action, Add, Remove
 from puredelta.protocol.actions.deletion_vector import RowIndexes
 from puredelta.protocol.actions.paths import CanonicalPath, canonical_path
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.store.base import Store
-
-_NO_ROWS: RowIndexes = np.empty(0, np.uint64)
-
-ReadVector = Callable[[DeletionVectorDescriptor], RowIndexes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,11 +71,16 @@ def reconcile_rows(
 def with_unions(
     staged: StagedCommit, *, store: Store, config: TableConfig, new_id: IdSource
 ) -> tuple[StagedCommit, WrittenVectors]:
-    """Write the vectors of reconciled files; a file without rows is removed only."""
+    """Write the vectors of reconciled files; a file without rows is removed only.
+
+    The new file of a compaction changes no data, whatever rows of it are deleted.
+    """
     if not staged.unions:
         return staged, WrittenVectors()
     written = write_vectors(staged.unions, store=store, config=config, new_id=new_id)
-    return replace(staged, actions=(*staged.actions, *written.adds), unions=()), written
+    quiet = {moved.into.path for moved in staged.moved.values()}
+    adds = (replace(add, data_change=add.path not in quiet) for add in written.adds)
+    return replace(staged, actions=(*staged.actions, *adds), unions=()), written
 
 
 def _growths(winner: WinningCommit) -> Mapping[CanonicalPath, _Growth]:
@@ -94,8 +96,8 @@ def _reconciled(
     staged: StagedCommit, path: CanonicalPath, growth: _Growth, read: ReadVector
 ) -> StagedCommit | None:
     """Return our commit on top of the growth of one file; ``None`` if the two conflict."""
-    before = _rows(growth.before.deletion_vector, read)
-    after = _rows(growth.after.deletion_vector, read)
+    before = rows_of(growth.before.deletion_vector, read)
+    after = rows_of(growth.after.deletion_vector, read)
     theirs = np.setdiff1d(after, before, assume_unique=True)
     if len(theirs) != len(after) - len(before):
         return None  # rows came back
@@ -134,10 +136,6 @@ def _our_change(staged: StagedCommit, path: CanonicalPath, read: ReadVector) -> 
 
 def _is_at(path: CanonicalPath, action: Action) -> bool:
     return isinstance(action, Add | Remove) and canonical_path(action.path) == path
-
-
-def _rows(vector: DeletionVectorDescriptor | None, read: ReadVector) -> RowIndexes:
-    return _NO_ROWS if vector is None else read(vector)
 
 
 def _without(winner: WinningCommit, growth: _Growth) -> WinningCommit:
