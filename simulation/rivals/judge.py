@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
+from puredelta.inspection.damage.deep import deep_findings
+from puredelta.inspection.damage.kinds import Damage
+from puredelta.inspection.findings import Severity
 from puredelta.log.files.deletion_vectors import read_positions
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
@@ -46,7 +49,16 @@ def judge(table: Path, told: Sequence[Told]) -> int:
             raise ValueError(f"version {version} has lost {sorted(lost)}")
         before = names
     _require_told_the_truth(told, before)
+    _require_healthy(log)
     return newest + 1
+
+
+def _require_healthy(log: TableLog) -> None:
+    """Require that the deep check finds no damage; a writer that lost or died leaves files."""
+    for finding in deep_findings(log):
+        is_damage = finding.severity in {Severity.WARNING, Severity.ERROR}
+        if is_damage and finding.check != Damage.ORPHANS.label:
+            raise ValueError(f"the table is damaged: {finding}")
 
 
 def _require_told_the_truth(told: Sequence[Told], names: frozenset[str]) -> None:
