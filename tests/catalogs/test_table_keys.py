@@ -11,6 +11,7 @@ import pytest
 from puredelta.catalogs.catalog import KeyUse, VendedKeys
 from puredelta.catalogs.table_keys import TableKeys
 from puredelta.cli.run import run_command_line
+from puredelta.store.location import VendedOptions
 from puredelta.store.registry import Storage
 from tests.catalogs.managed import Orders, unity
 from tests.servers.unity import unity_server
@@ -78,7 +79,9 @@ def test_keys_go_to_their_bucket_alone() -> None:
             )
         ]
     )
-    storage = Storage(options={"region": "us-east-1"}, keys_of=keys.options)
+    storage = Storage(
+        options={"region": "us-east-1"}, keys_of=lambda at: VendedOptions(keys.options(at))
+    )
     inside, elsewhere = storage.open("s3://b/t"), storage.open("s3://other/t")
     assert inside.access.config["secret_access_key"] == SECRET  # type: ignore[attr-defined]
     assert "secret_access_key" not in elsewhere.access.config  # type: ignore[attr-defined]

@@ -59,12 +59,21 @@ class TableKeys:
             now_ms = self.clock()
             if self._asked_ms is None or self._is_old(now_ms):
                 self._known, self._asked_ms = self.ask(self.use), now_ms
-            same = [keys for keys in self._known if _bucket(keys.prefix) == _bucket(location)]
-        if not same:
-            return _NO_OPTIONS
+        keys = self._nearest(location)
+        return _NO_OPTIONS if keys is None else keys.options
+
+    def expires_ms(self, location: str) -> int | None:
+        """Return when the keys of `options` expire (ms since 1970); ``None``: not known."""
+        keys = self._nearest(location)
+        return None if keys is None else keys.expires_ms
+
+    def _nearest(self, location: str) -> VendedKeys | None:
+        same = [keys for keys in self._known if _bucket(keys.prefix) == _bucket(location)]
         return max(
-            same, key=lambda keys: (_covers(keys.prefix, location), len(keys.prefix))
-        ).options
+            same,
+            key=lambda keys: (_covers(keys.prefix, location), len(keys.prefix)),
+            default=None,
+        )
 
     def _is_old(self, now_ms: int) -> bool:
         asked_ms = self._asked_ms or 0

@@ -159,6 +159,8 @@ class ObjectAccess:
     """Options of obstore's store, by its names; some are secrets."""
     client_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Options of its HTTP client."""
+    expires_ms: int | None = field(default=None, compare=False, repr=False)
+    """When the keys among the options expire (ms since 1970); ``None``: not known, or never."""
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `obstore.store.from_url`: values of Python's own types.
@@ -195,6 +197,14 @@ class ObjectAccess:
         hidden = [value for key, value in self.config.items() if is_secret(key)]
         hidden += [value for value in self.client_options.values() if "@" in value]
         return tuple(value for value in hidden if value)
+
+
+@dataclass(frozen=True, slots=True)
+class VendedOptions:
+    """Options of a store that a catalog hands out for one location."""
+
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    expires_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from puredelta.store.location import (
     ObjectAccess,
     ObjectLocation,
     Untranslated,
+    VendedOptions,
     parse_object_location,
 )
 from puredelta.store.object_store import ObjectStore
@@ -65,8 +66,8 @@ class Storage:
     """Hadoop's, ``fs.*``; some are secrets."""
     options: Mapping[str, object] = field(default_factory=dict, repr=False)
     """Options of object stores by obstore's names, which win over the settings."""
-    keys_of: Callable[[str], Mapping[str, str]] | None = field(default=None, repr=False)
-    """Further options by location, as text: keys that a catalog hands out. They win over all."""
+    keys_of: Callable[[str], VendedOptions] | None = field(default=None, repr=False)
+    """Further options by location: keys that a catalog hands out. They win over all."""
     file_systems: FileSystems | None = None
     """The session's own file systems; ``None`` where no JVM is in reach."""
     read_again: Callable[[], Storage] | None = field(default=None, repr=False, compare=False)
@@ -159,10 +160,12 @@ class Storage:
 
 
 def _access(storage: Storage, location: ObjectLocation) -> ObjectAccess | Untranslated:
-    keys = {} if storage.keys_of is None else storage.keys_of(location.root_uri)
-    access = translate(location, storage.settings, {**storage.options, **keys})
+    keys = VendedOptions() if storage.keys_of is None else storage.keys_of(location.root_uri)
+    access = translate(location, storage.settings, {**storage.options, **keys.options})
     if isinstance(access, Untranslated):
         return access
+    if keys.expires_ms is not None:
+        access = replace(access, expires_ms=keys.expires_ms)
     if _allows_http(os.environ) and "allow_http" not in access.client_options:
         options = {**access.client_options, "allow_http": "true"}
         return replace(access, client_options=options)

@@ -21,11 +21,15 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import IO, Any, TypeAlias, TypeVar
 
+from puredelta.worker.renewed_keys import ask, next_renewal, now_ms, renewal_time
+
 T = TypeVar("T")
 
 StoreFields: TypeAlias = tuple[str, bytes]
 """The URL of a store, and the other arguments of obstore's ``from_url``, pickled. They may hold
 secrets: no text is made of them."""
+RENEWAL = "renewal"
+"""Among them: when the keys expire (ms since 1970), and the `Grant` that gives newer ones."""
 ObjectFields: TypeAlias = tuple[StoreFields, str, int]
 """A store, a name in it, and the size of the object; `UNKNOWN_SIZE` where the log says nothing."""
 DataPath: TypeAlias = str | ObjectFields
@@ -67,15 +71,29 @@ def make_directory(path: DataPath) -> None:
 
 
 def client_of(fields: StoreFields) -> Any:
-    """Return the client of a store, the same one for all tasks of this process."""
+    """Return the client of a store, the same one for all tasks of this process.
+
+    It is made again with newer keys before those of the task expire, if the driver gives some.
+    """
     clients = kept("clients")
     if fields not in clients:
         while len(clients) >= _CLIENTS_MAX:
             clients.pop(next(iter(clients)))
-        url, arguments = fields
-        stores = obstore_module("obstore.store")
-        clients[fields] = stores.from_url(url, **pickle.loads(arguments))  # noqa: S301 - our own
-    return clients[fields]
+        url, packed = fields
+        arguments = pickle.loads(packed)  # noqa: S301 - our own
+        expires_ms, grant = arguments.pop(RENEWAL, (None, None))
+        client = obstore_module("obstore.store").from_url(url, **arguments)
+        renews_ms = None if grant is None else renewal_time(expires_ms, now_ms())
+        clients[fields] = client, renews_ms, grant
+    client, renews_ms, grant = clients[fields]
+    if renews_ms is not None and now_ms() >= renews_ms:
+        newer = ask(grant)
+        expires_ms = None
+        if newer is not None:
+            arguments, expires_ms = newer
+            client = obstore_module("obstore.store").from_url(**arguments)
+        clients[fields] = client, next_renewal(expires_ms, now_ms()), grant
+    return client
 
 
 def kept(name: str) -> dict[Any, Any]:

@@ -221,3 +221,63 @@ def test_a_write_is_repeated_whose_keys_expired_meanwhile(
     assert main.table("main.sales.orders").count() == 6
     assert len(handed_out) > 1
     assert frame.count() == 1, "a frame reads with the keys of now"
+
+
+@pytest.mark.thorough
+def test_a_write_longer_than_any_key_is_cut(
+    main: SparkSession, server: UnityServer, endpoint: str
+) -> None:
+    """Rows take longer than a key both to compute and to store."""
+    until(server, 600_000)
+    main.sql("CREATE TABLE main.sales.orders (id BIGINT)")
+
+    def slow(rows: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        time.sleep(2)
+        yield from rows
+
+    rows = main.range(12).repartition(12).mapInPandas(slow, "id long")
+    handed_out = until(server, 9_000)
+    with Proxy(endpoint, delay_seconds=2.0) as distant:
+        main.conf.set(f"{OWN}.storage.endpoint", distant.endpoint)
+        started = time.monotonic()
+        rows.write.format("delta").mode("append").saveAsTable("main.sales.orders")
+        seconds = time.monotonic() - started
+        main.conf.set(f"{OWN}.storage.endpoint", endpoint)
+    assert seconds > 30, "a job of a minute, keys of nine seconds"
+    until(server, 600_000)
+    assert sorted(row.id for row in main.table("main.sales.orders").collect()) == list(range(12))
+    files = main.table("main.sales.orders").inputFiles()
+    assert len(files) == len(set(files))
+    assert len(handed_out) > 3
+    assert not main.catalog.isCached("main.sales.orders")
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("condition", ["t.id = s.id", "t.id <= s.id AND t.id + 1 > s.id"])
+def test_a_merge_of_a_minute_with_keys_of_ten_seconds(
+    main: SparkSession, server: UnityServer, endpoint: str, condition: str
+) -> None:
+    until(server, 600_000)
+    main.sql("CREATE TABLE main.sales.orders AS SELECT id, 'old' AS note FROM range(100)")
+
+    def slow(rows: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        time.sleep(15)
+        yield from rows
+
+    source = main.sql("SELECT id * 2 AS id, 'new' AS note FROM range(80)").repartition(8)
+    source.mapInPandas(slow, "id long, note string").createOrReplaceTempView("slow_source")
+    handed_out = until(server, 10_000)
+    with Proxy(endpoint, delay_seconds=0.3) as distant:
+        main.conf.set(f"{OWN}.storage.endpoint", distant.endpoint)
+        started = time.monotonic()
+        main.sql(
+            f"MERGE INTO main.sales.orders t USING slow_source s ON {condition} "
+            "WHEN MATCHED THEN UPDATE SET note = upper(s.note) WHEN NOT MATCHED THEN INSERT *"
+        )
+        seconds = time.monotonic() - started
+        main.conf.set(f"{OWN}.storage.endpoint", endpoint)
+    until(server, 600_000)
+    assert seconds > 60
+    assert len(handed_out) > 5
+    counts = main.sql("SELECT note, count(*) FROM main.sales.orders GROUP BY note").collect()
+    assert {row[0]: row[1] for row in counts} == {"NEW": 50, "new": 30, "old": 50}

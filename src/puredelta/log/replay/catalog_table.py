@@ -11,6 +11,7 @@ from puredelta.catalogs.table_keys import TableKeys
 from puredelta.log.managed.managed_store import ManagedStore, NewManagedTable
 from puredelta.log.replay.table_log import TableLog
 from puredelta.store.base import Store
+from puredelta.store.location import VendedOptions
 from puredelta.store.object_store import ObjectStore
 from puredelta.store.registry import Storage
 
@@ -66,9 +67,12 @@ def open_with_keys(
         return storage.open(location)
     again = storage.read_again
 
+    def vended(at: str) -> VendedOptions:
+        return VendedOptions(keys.options(at), keys.expires_ms(at))
+
     def with_keys(plain: Storage) -> Storage:
         whole = plain.with_options(configured.storage_options)
-        return replace(whole, keys_of=keys.options, file_systems=None, read_again=None)
+        return replace(whole, keys_of=vended, file_systems=None, read_again=None)
 
     now = with_keys(storage)
     if again is not None:

@@ -33,13 +33,14 @@ from puredelta.spark.jvm.gateway import mapped_in_arrow
 from puredelta.spark.jvm.hadoop import has_file_system
 from puredelta.spark.session.catalogs import has_vended_keys
 from puredelta.spark.session.delta_conf import IO
+from puredelta.spark.session.key_service import grant_of
 from puredelta.spark.session.session import is_connect, runs_here, setting_of
 from puredelta.store.base import Store
 from puredelta.store.location import ObjectLocation, parse_object_location
 from puredelta.store.object_store import ObjectStore
 from puredelta.store.registry import local_path
 from puredelta.worker.bootstrap import run_stream
-from puredelta.worker.files import UNKNOWN_SIZE, DataPath, StoreFields
+from puredelta.worker.files import RENEWAL, UNKNOWN_SIZE, DataPath, StoreFields
 
 _LOCAL = "file"
 
@@ -118,7 +119,10 @@ class DataPaths:
 def _fields(store: ObjectStore) -> StoreFields:
     store.renew()
     arguments = store.access.arguments()
-    return arguments.pop("url"), pickle.dumps(arguments)
+    url = arguments.pop("url")
+    if (grant := grant_of(store)) is not None:
+        arguments[RENEWAL] = store.access.expires_ms, grant
+    return url, pickle.dumps(arguments)
 
 
 def unreachable(uri: str) -> UnsupportedError:

@@ -174,6 +174,22 @@ def whole_number(expected: str, maximum: int | None = None) -> ConfType[int]:
     return ConfType(parse, expected)
 
 
+def port_or_off() -> ConfType[int]:
+    """Return the type of port numbers and ``off``, which is -1."""
+
+    def parse(text: str) -> int:
+        if text == "off":
+            return -1
+        if not text.isdecimal() or int(text) > _PORT_MAX:
+            raise ValueError(text)
+        return int(text)
+
+    return ConfType(parse, "a port number, 0 for any free port, or 'off'")
+
+
+_PORT_MAX = 65_535
+
+
 def one_of(*words: str, expected: str) -> ConfType[str]:
     """Return the type of some words."""
 
@@ -1469,6 +1485,13 @@ IO = OwnConf(
     "file systems of Hadoop; `arrow`, Arrow in Spark's Python workers; `auto`, Spark wherever it "
     "has a file system for the storage, else Arrow",
 )
+KEY_PORT = OwnConf(
+    name="keys.port",
+    type=port_or_off(),
+    default="0",
+    effect="port of the driver where workers of a classic session get newer storage keys of a "
+    "catalog's table during a long job; `0`, any free port; `off`: a job has the keys of its start",
+)
 RETRIES = OwnConf(
     name="retries",
     type=whole_number("a number from 0 to 1000", 1_000),
@@ -1486,7 +1509,7 @@ PROGRESS = OwnConf(
     "`off`; `auto`, in notebooks, and in a terminal where Spark shows no progress of its own "
     "(`spark.ui.showConsoleProgress`)",
 )
-OWN = (ALLOW_REFLECTION, BOUNDS_TELL_NAN, FLUSH_FILES, IO, PROGRESS, RETRIES)
+OWN = (ALLOW_REFLECTION, BOUNDS_TELL_NAN, FLUSH_FILES, IO, KEY_PORT, PROGRESS, RETRIES)
 
 # names and values of a session
 

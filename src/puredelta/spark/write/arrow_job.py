@@ -14,7 +14,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from puredelta.errors import DeltaError, InvalidRequestError, Message, UnsupportedError
@@ -89,7 +91,8 @@ class ArrowJob:
 def run_arrow_job(rows: DataFrame, job: ArrowJob) -> dict[str, FileAnswer]:
     """Write ``rows`` and return the answers by path, relative to the root.
 
-    Runs one Spark job, and once more if it was refused and there are other keys by now.
+    Runs one Spark job. If it was refused and there are other keys by now, the rows are computed
+    and kept on the disks of the executors, and then written in as many jobs as keys have to last.
     """
     spark = rows.sparkSession
     _require_plain(WriterSettings.of(spark), job)
@@ -109,9 +112,8 @@ def run_arrow_job(rows: DataFrame, job: ArrowJob) -> dict[str, FileAnswer]:
     with removed_on_failure(trees, job.store), named_failures(job.location):
         job.store.name_rule()  # before rows are written that no commit could name
         answers = _answers(rows, order)
-        if any(answer.refusal for answer in answers):  # keys may have expired during the job
-            again = replace(order, **_directories(job))
-            answers = answers if again == order else _answers(rows, again)
+        if _is_refused(answers) and _order_of_now(job, order) != order:
+            answers = _answers_in_parts(rows, job, order)
         written = _by_path(job, answers)
         for tree in trees:
             keep_answered(
@@ -129,6 +131,41 @@ def _answers(rows: DataFrame, order: WriteOrder) -> list[FileAnswer]:
         FILE_ANSWERS.decode(pickle.loads(packed))  # noqa: S301 - our own
         for packed in found["answer"].to_pylist()
     ]
+
+
+def _answers_in_parts(rows: DataFrame, job: ArrowJob, order: WriteOrder) -> list[FileAnswer]:
+    """Compute the rows first, then write them in jobs that keys outlive.
+
+    A job that is refused while there are other keys is cut in two; one of a single partition is
+    not, and its refusal is the answer.
+    """
+    found: list[FileAnswer] = []
+    kept = rows.persist(StorageLevel.DISK_ONLY)
+    try:
+        with tagged_jobs(rows.sparkSession):
+            numbers = kept.select(F.spark_partition_id().alias("n")).distinct().toArrow()
+        left = sorted(numbers["n"].to_pylist())
+        count = len(left)
+        while left:
+            order, part = _order_of_now(job, order), left[:count]
+            answers = _answers(kept.where(F.spark_partition_id().isin(part)), order)
+            if not _is_refused(answers):
+                found, left = found + answers, left[count:]
+            elif count == 1 or _order_of_now(job, order) == order:
+                return answers
+            else:
+                count = (len(part) + 1) // 2
+    finally:
+        kept.unpersist()
+    return found
+
+
+def _is_refused(answers: Sequence[FileAnswer]) -> bool:
+    return any(answer.refusal for answer in answers)
+
+
+def _order_of_now(job: ArrowJob, order: WriteOrder) -> WriteOrder:
+    return replace(order, **_directories(job))
 
 
 def _directories(job: ArrowJob) -> dict[str, Any]:
