@@ -35,7 +35,6 @@ TABLES = frozenset({"error_codes.py", "error_messages.py", "spark/session/delta_
 SMALL: Mapping[str, str] = {
     "__main__.py": "the module that Python runs",
     "activation/patches.py": "the one mechanism that replaces methods",
-    "catalogs/table_keys.py": "keys of one table over time, with their own clock",
     "cli/doctor.py": "other commands start without its imports",
     "cli/entry.py": "it works without the extra of the command line",
     "commands/dml/named_tables.py": "recipes use it without a statement",
