@@ -171,10 +171,11 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
         {
             "spark/connect/pushed_filters.py",
             "spark/resolve/plan_conditions.py",
+            "spark/resolve/plan_metadata.py",
             "spark/resolve/text_from_message.py",
             "spark/scan/arrow_scan.py",
             "spark/scan/connect_scan.py",
-            "spark/scan/late_scan.py",
+            "spark/scan/field_ids.py",
             "spark/scan/log_answers.py",
             "spark/scan/native_scan.py",
         }

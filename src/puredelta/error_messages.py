@@ -1104,12 +1104,6 @@ class Message(Enum):
         "Spark ignores files whose name starts with '_' or '.', so the rows of {path} would "
         "be missing. Rewrite the file under another name.",
     )
-    UNSUPPORTED_ON_CONNECT_FIELD_IDS = (
-        ErrorCode.UNSUPPORTED_ON_CONNECT,
-        "Tables with column mapping mode 'id' cannot be read over Spark Connect: finding "
-        "columns by field id takes the setting spark.sql.parquet.fieldId.read.enabled, which "
-        "would change all reads of your session. Use a classic session.",
-    )
     UNSUPPORTED_ON_CONNECT_FRAME_GONE = (
         ErrorCode.UNSUPPORTED_ON_CONNECT,
         "The plan reads a Delta table by a frame that is gone. Read the table again.",

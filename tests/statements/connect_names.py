@@ -8,8 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 import puredelta
 from puredelta.errors import DeltaError
@@ -195,6 +198,84 @@ def fixed_views(spark: SparkSession, directory: Path) -> Any:
     return [found, *map(sorted, rows)]
 
 
+def metadata(spark: SparkSession, _: Path) -> Any:
+    """``_metadata`` of files, and of rows where the table tracks them; no star shows it."""
+    for text in (
+        (
+            "CREATE TABLE ids (id BIGINT) USING delta "
+            "TBLPROPERTIES ('delta.enableRowTracking' = 'true')"
+        ),
+        "INSERT INTO ids SELECT id FROM range(0, 5, 1, 1)",
+        "DELETE FROM ids WHERE id = 1",
+    ):
+        spark.sql(text)
+    ids = spark.table("ids")
+    both = ids.alias("a").join(ids.alias("b"), F.col("a._metadata.row_id") == F.col("b.id") + 1)
+    return [
+        values(spark, "SELECT * FROM ids WHERE _metadata.row_id > 2"),
+        shown(spark.sql("SELECT *, _metadata.row_id AS r FROM ids AS x WHERE x.id < 3")),
+        shown(spark.sql("WITH c AS (FROM ids SELECT *, _metadata.row_id r) SELECT * FROM c")),
+        values(spark, "SELECT max(_metadata.row_commit_version) FROM ids VERSION AS OF 1"),
+        shown(ids.where("_metadata.row_id = 3")),
+        shown(ids.select("id", "_metadata.row_index").where("id = 4")),
+        shown(both.select("b.*", "a._metadata.row_id")),
+        ids.where("id > 99").select("_metadata", "_metadata.row_id").columns,
+        ids.where("_metadata.row_id > 3").union(ids).distinct().count(),
+        values(spark, "SELECT count(DISTINCT _metadata.file_name) FROM more.t"),
+        shown(spark.sql("SELECT a.*, a._metadata.row_index FROM t a JOIN t b USING (id)").limit(0)),
+        spark.table("t").where("id = 5000").select("_metadata.file_name").count(),
+    ]
+
+
+def shown(rows: DataFrame) -> list[list[Any]]:
+    return sorted(list(row) for row in rows.collect())
+
+
+def mapped_by_id(spark: SparkSession, directory: Path) -> Any:
+    """Columns by their field ids: under the names of the table in a file, or under others."""
+    place = directory / "mapped"
+    for text in (
+        (
+            f"CREATE TABLE mapped (id BIGINT, s STRUCT<x: INT>, v BIGINT) USING delta LOCATION "
+            f"'{place}' TBLPROPERTIES ('delta.columnMapping.mode' = 'id')"
+        ),
+        "INSERT INTO mapped SELECT 1, struct(7), 10",
+        "ALTER TABLE mapped RENAME COLUMN v TO w",
+        "INSERT INTO mapped SELECT 2, struct(8), 20",
+        "UPDATE mapped SET w = 30 WHERE id = 2",
+    ):
+        spark.sql(text)
+    found = [shown(spark.sql("SELECT w, id, s.x FROM mapped WHERE w > 5"))]
+    [uri] = spark.table("mapped").where("id = 1").inputFiles()
+    _exchange_names(place / uri.rpartition("mapped/")[2], place / "_delta_log")
+    return [*found, shown(spark.sql("SELECT w, id, s.x FROM mapped WHERE w > 5"))]
+
+
+def _exchange_names(path: Path, log: Path) -> None:
+    """Write the first and the last column of a file under each other's names, with their ids."""
+    size = path.stat().st_size
+    rows = pq.read_table(path)
+    first, *inner, last = rows.schema
+    fields = [first.with_name(last.name), *inner, last.with_name(first.name)]
+    pq.write_table(pa.Table.from_arrays(rows.columns, schema=pa.schema(fields)), path)
+    for commit in log.glob("*.json"):
+        text = commit.read_text().replace(f'"size":{size}', f'"size":{path.stat().st_size}')
+        commit.write_text(text)
+    for known in log.glob("*.crc"):
+        known.unlink()
+
+
+def scripts(spark: SparkSession, _: Path) -> Any:
+    """Scripts that change or make Delta tables are refused before the server makes an entry."""
+    texts = (
+        "BEGIN CREATE TABLE scripted (a INT) USING delta; END",
+        "BEGIN SELECT 1; CREATE TABLE scripted LIKE t; END",
+        "BEGIN INSERT INTO t SELECT * FROM t; END",
+        "BEGIN SELECT max(id) FROM t; END",
+    )
+    return [*(condition_of(spark, text) for text in texts), spark.catalog.tableExists("scripted")]
+
+
 def recorded(spark: SparkSession, directory: Path) -> Any:
     """Some of the recorded statements, by name; those that came out otherwise."""
     return replayed(spark, directory, all_cases()[::SAMPLE_EVERY])
@@ -209,6 +290,9 @@ CHECKS: tuple[Callable[[SparkSession, Path], Any], ...] = (
     databases,
     statements,
     fixed_views,
+    metadata,
+    mapped_by_id,
+    scripts,
     recorded,
     requests,
 )

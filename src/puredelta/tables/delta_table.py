@@ -39,6 +39,7 @@ from puredelta.errors import InvalidRequestError, Message, TableNotFoundError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.resolve.table_attributes import table_identity
 from puredelta.spark.session.pyspark_errors import methods_like_pyspark
+from puredelta.spark.session.session import no_rows
 from puredelta.spark.session.storage import open_log
 from puredelta.statements.names.names import (
     find_catalog_name,
@@ -81,7 +82,7 @@ class TableMaintenance:
         """
         hours = _number(retentionHours, "retentionHours", float)
         prepare_vacuum(self._spark, self._log, retention_hours=hours).execute()
-        return self._spark.createDataFrame([], StructType([]))
+        return no_rows(self._spark)
 
     def restoreToVersion(self, version: int) -> DataFrame:
         """Restore an older version; return one row of counts, with its ``report``.
@@ -155,7 +156,7 @@ class TableMaintenance:
 
     def _restored(self, outcome: RestoreOutcome | None) -> DataFrame:
         if outcome is None:
-            return self._spark.createDataFrame([], StructType([]))
+            return no_rows(self._spark)
         return with_report(outcome.row(self._spark), last_report())
 
 

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from puredelta.errors import UnsupportedError
 from puredelta.spark.connect.plan_hook import Use, is_query, planned_request, watch_plans
+from puredelta.spark.scan.late_scan import late_scan_of
 
 proto: Any = pytest.importorskip("pyspark.sql.connect.proto", exc_type=ImportError)
 
@@ -161,3 +163,10 @@ def test_a_session_is_watched_once() -> None:
 )
 def test_texts_that_change_nothing(text: str, expected: bool) -> None:
     assert is_query(text) is expected
+
+
+def test_a_plan_with_a_frame_that_is_gone() -> None:
+    relation = proto.Relation()
+    relation.read.data_source.options["puredelta.scan"] = "of a frame that is gone"
+    with pytest.raises(UnsupportedError, match="Read the table again"):
+        late_scan_of(relation)

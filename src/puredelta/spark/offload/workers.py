@@ -27,7 +27,13 @@ from puredelta.spark.jvm.gateway import worker_context
 from puredelta.spark.session.data_access import packed_code
 from puredelta.spark.session.delta_conf import FLAG, OWN_PREFIX, OwnConf, whole_number
 from puredelta.spark.session.read_settings import ReadSettings
-from puredelta.spark.session.session import NotApplicable, is_connect, parallelism, runs_here
+from puredelta.spark.session.session import (
+    NotApplicable,
+    arrow_rows,
+    is_connect,
+    parallelism,
+    runs_here,
+)
 from puredelta.worker.bootstrap import (
     Freeze,
     Quickack,
@@ -261,7 +267,7 @@ def _collected_rows(
     """Run tasks through ``mapInArrow``: there are no RDDs over Spark Connect."""
     rows = pa.table(list(zip(*tasks, strict=True)), ["function", "argument"])
     work = low_latency(functools.partial(run_rows, functions), settings)
-    spread = spark.createDataFrame(rows).repartition(len(tasks))
+    spread = arrow_rows(spark, rows).repartition(len(tasks))
     answers = spread.mapInArrow(work, "answer binary").toArrow()["answer"]
     return [pickle.loads(answer) for answer in answers.to_pylist()]  # noqa: S301 - our own
 

@@ -28,7 +28,7 @@ from puredelta.spark.jvm.frames import analyzed_plan
 from puredelta.spark.jvm.plans import parsed_plan
 from puredelta.spark.resolve.text_from_message import proven_text
 from puredelta.spark.session.names import parse_name
-from puredelta.spark.session.session import is_connect, settings_of
+from puredelta.spark.session.session import is_connect, no_rows, settings_of
 from puredelta.spark.session.types import struct_as_nullable, to_spark, without_table_metadata
 
 _asks_parser: ContextVar[bool] = ContextVar("puredelta_asks_parser", default=False)
@@ -153,7 +153,7 @@ def check_expression(
             syntax error.
     """
     plain = without_table_metadata(struct_as_nullable(to_spark(columns)))
-    rows = spark.createDataFrame([], plain)
+    rows = no_rows(spark, plain)
     try:
         value = rows.select(F.expr(expression).alias("value"))
         kind = value.schema.fields[0].dataType.simpleString()

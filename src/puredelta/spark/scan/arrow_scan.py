@@ -58,7 +58,7 @@ from puredelta.spark.session.data_access import (
 from puredelta.spark.session.delta_conf import STATS_SKIPPING
 from puredelta.spark.session.names import FILE_ORDINAL
 from puredelta.spark.session.read_settings import ReadSettings
-from puredelta.spark.session.session import settings_of
+from puredelta.spark.session.session import arrow_rows, settings_of
 from puredelta.spark.session.types import arrow_schema, from_spark, struct_as_nullable
 from puredelta.worker.file_columns import FIELD_ID
 from puredelta.worker.row_groups import Condition
@@ -331,7 +331,7 @@ def _parts(file: DataFile, columns: _Columns, paths: DataPaths) -> list[FilePart
 def _part_rows(spark: SparkSession, parts: Sequence[tuple[Any, ...]]) -> DataFrame:
     """Return a frame whose rows are lists of parts, each of about as many bytes."""
     packed = _packed(parts, _TASKS_MIN)
-    return spark.createDataFrame(pa.table({"parts": pa.array(packed, pa.binary())}))
+    return arrow_rows(spark, pa.table({"parts": pa.array(packed, pa.binary())}))
 
 
 def _packed(parts: Sequence[tuple[Any, ...]], lists_min: int) -> list[bytes]:

@@ -19,7 +19,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from puredelta.errors import CorruptTableError, Message, UnsupportedError
+from puredelta.errors import CorruptTableError, Message
 from puredelta.protocol.actions.paths import short_uri
 from puredelta.spark.connect.messages import local_rows
 from puredelta.spark.scan.data_file import DataFile, ReadLayout, require_readable
@@ -35,28 +35,17 @@ _NEVER_CACHED = {"puredelta.asked": "true"}
 """An option without a meaning: a plan with it is no other plan that Spark has cached."""
 
 
-def require_columns_by_name(*, by_field_id: bool) -> None:
-    """Refuse columns that are found by their field ids.
-
-    Raises:
-        UnsupportedError: it takes a session setting, which cannot be made for one scan.
-    """
-    if by_field_id:
-        raise UnsupportedError(Message.UNSUPPORTED_ON_CONNECT_FIELD_IDS)
-
-
 def connect_scan(spark: SparkSession, files: Sequence[DataFile], layout: ReadLayout) -> DataFrame:
     """Return the rows of exactly ``files``: the data columns, then the partition columns.
 
     The same contract as `puredelta.spark.scan.native_scan.native_scan`, but the files are listed,
     later filters on partition columns read all of them, and nothing is said to be NOT NULL.
+    Columns are found by name (`puredelta.spark.scan.field_ids`).
 
     Raises:
-        UnsupportedError: columns are to be found by field id, which takes a session setting
-            that cannot be made for one scan; or a file Spark cannot read.
+        UnsupportedError: a file Spark cannot read.
         CorruptTableError: the server does not see one of the files.
     """
-    require_columns_by_name(by_field_id=layout.by_field_id)
     require_readable(files)
     schema, partition_schema = struct_as_nullable(layout.data_schema), layout.partition_schema
     options = {**layout.options, **_NO_PARTITIONS_FROM_PATHS}

@@ -24,6 +24,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from puredelta.errors import Message as ErrorMessage
 from puredelta.errors import UnsupportedError
 from puredelta.log.files.clock import random_id
 from puredelta.log.files.file_table import FileTable
@@ -44,8 +45,10 @@ from puredelta.spark.connect.messages import (
 from puredelta.spark.connect.plan_hook import Use, is_query, watch_plans
 from puredelta.spark.connect.pushed_filters import Needed, Skeleton, needed_of, zone_in
 from puredelta.spark.resolve.plan_conditions import Column, TableRead, table_reads
+from puredelta.spark.resolve.plan_metadata import mentions_metadata, show_metadata
 from puredelta.spark.scan.skippable_files import SkippableFiles
 from puredelta.spark.session.delta_conf import BOUNDS_TELL_NAN, STATS_SKIPPING
+from puredelta.spark.session.names import METADATA
 from puredelta.spark.session.session import known_settings
 from puredelta.spark.session.types import quoted, to_spark
 
@@ -55,6 +58,7 @@ _FORMAT = "puredelta"
 """No server has a data source of this name: a mark that is not replaced is an error."""
 _SCAN_OPTION = "puredelta.scan"
 _MARK = _SCAN_OPTION.encode()
+_METADATA_OPTION = "puredelta.metadata"
 ASKED_MIN = 8
 """Files from which on a question to the optimizer costs less than to open them all."""
 _ASKED_BYTES_MAX = 1 << 20
@@ -81,6 +85,8 @@ class LateScan:
     """Of the session, when the frame was made."""
     by_column: bool
     """Whether each column that is read costs, so that it pays to ask for them."""
+    with_metadata: Callable[[FileTable], DataFrame] | None = None
+    """Returns the rows with `METADATA_OF_ROW`; None where the server's ``_metadata`` is all."""
 
     @property
     def schema(self) -> StructType:
@@ -109,9 +115,13 @@ class LateScan:
         )
         return self.files.table if places is None else self.files.table.take(places)
 
-    def relation(self, files: FileTable, names: frozenset[str] | None = None) -> Message:
-        """Return the scan of some files."""
+    def relation(
+        self, mark: Message, files: FileTable, names: frozenset[str] | None = None
+    ) -> Message:
+        """Return the scan of some files for a mark."""
         with known_settings(self.settings):
+            if self.with_metadata is not None and _shows_metadata(mark):
+                return plan_of(self.with_metadata(files))
             return plan_of(self.make(files, names))
 
 
@@ -143,8 +153,32 @@ def late_scan_of(relation: Message) -> LateScan | None:
         return None
     found = _scans.get(token)
     if found is None:
-        raise UnsupportedError(Message.UNSUPPORTED_ON_CONNECT_FRAME_GONE)
+        raise UnsupportedError(ErrorMessage.UNSUPPORTED_ON_CONNECT_FRAME_GONE)
     return found
+
+
+def _shows_metadata(mark: Message) -> bool:
+    return _METADATA_OPTION in mark.read.data_source.options
+
+
+def _show_metadata(relation: Message) -> bool:
+    """Let a scan show `METADATA_OF_ROW` if it can; False for any other relation."""
+    scan = late_scan_of(relation)
+    if scan is None or scan.with_metadata is None:
+        return False
+    relation.read.data_source.options[_METADATA_OPTION] = "true"
+    return True
+
+
+def metadata_rows(rows: DataFrame) -> DataFrame | None:
+    """Return the rows of a table with ``_metadata`` as their last column; None for other frames.
+
+    None also if the table has a column of that name. Connect sessions only.
+    """
+    scan = late_scan_of(plan_of(rows))
+    if scan is None or scan.schema.find_ignoring_case(METADATA) is not None:
+        return None
+    return rows.select("*", METADATA)
 
 
 class LatePlanner:
@@ -159,16 +193,20 @@ class LatePlanner:
 
     def __call__(self, plan: Message, use: Use) -> None:
         """Replace the marks in a plan or a relation that is sent for a use."""
+        names_metadata = mentions_metadata(plan)
+        if names_metadata:
+            for outer in _outermost(plan):
+                show_metadata(outer, _show_metadata)
         if use in {Use.CACHED, Use.UNCACHED}:
             self._remember(plan, use)
         if use not in {Use.ROWS, Use.BOUND}:
             for relation, scan in list(_marks(plan)):
-                _replace(relation, scan, none=use is Use.COLUMNS)
+                _replace(relation, scan, none=use is Use.COLUMNS, keep_one=names_metadata)
             return
         if self._cached:
             self._keep_cached(plan)
         for outer in _outermost(plan):
-            self._choose(outer, by_column=use is Use.ROWS)
+            self._choose(outer, by_column=use is Use.ROWS, keep_one=names_metadata)
 
     def _remember(self, relation: Message, use: Use) -> None:
         key = relation.SerializeToString(deterministic=True)
@@ -186,7 +224,7 @@ class LatePlanner:
                 for relation, scan in list(_marks(message)):
                     _replace(relation, scan)
 
-    def _choose(self, outer: Message, *, by_column: bool) -> None:
+    def _choose(self, outer: Message, *, by_column: bool, keep_one: bool) -> None:
         """Replace the marks in a relation by the files and, ``by_column``, columns it needs."""
         scans = {id(relation): scan for relation, scan in _marks(outer)}
         if not scans:
@@ -201,14 +239,17 @@ class LatePlanner:
         asked = [
             n
             for n, (read, scan) in enumerate(zip(reads, found, strict=True))
-            if (read.in_doubt and len(files[n]) >= ASKED_MIN) or (by_column and scan.by_column)
+            if not _shows_metadata(read.relation)
+            and ((read.in_doubt and len(files[n]) >= ASKED_MIN) or (by_column and scan.by_column))
         ]
         needed = self._asked(outer, reads, asked) if asked and _may_be_asked(outer) else {}
         for n, (read, scan) in enumerate(zip(reads, found, strict=True)):
             more = needed.get(n, Needed())
             chosen = scan.chosen([*read.conditions, *more.conditions])
             names = more.columns if by_column and scan.by_column else None
-            _put(read.relation, scan.relation(chosen, names))
+            if keep_one and not len(chosen):
+                chosen = scan.files.table.take(range(min(len(scan.files.table), 1)))
+            _put(read.relation, scan.relation(read.relation, chosen, names))
 
     def _asked(
         self, outer: Message, reads: Sequence[TableRead], asked: Sequence[int]
@@ -264,9 +305,13 @@ def _outermost(message: Message) -> list[Message]:
     return [found for part in parts_of(message) for found in _outermost(part)]
 
 
-def _replace(relation: Message, scan: LateScan, *, none: bool = False) -> None:
+def _replace(
+    relation: Message, scan: LateScan, *, none: bool = False, keep_one: bool = False
+) -> None:
+    """Replace a mark by all files, or by none; a scan of no file has no ``_metadata``."""
     every = scan.files.table
-    _put(relation, scan.relation(every.take([]) if none else every))
+    some = every.take(range(min(len(every), 1)) if keep_one else [])
+    _put(relation, scan.relation(relation, some if none else every))
 
 
 def _put(relation: Message, new: Message) -> None:

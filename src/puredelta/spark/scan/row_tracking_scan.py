@@ -16,25 +16,23 @@ from pyspark.sql import functions as F
 
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.replay.snapshot import Snapshot
-from puredelta.protocol.table.row_tracking import (
-    ROW_COMMIT_VERSION_COLUMN,
-    ROW_ID_COLUMN,
-    RowTrackingColumns,
-    tracked_columns,
-)
+from puredelta.protocol.table.row_tracking import RowTrackingColumns
 from puredelta.spark.jvm.frames import frame_of, logical_plan
 from puredelta.spark.jvm.plans import named_plan, with_last_column_hidden
-from puredelta.spark.scan.scan import POSITION, for_query, physical_rows, read_columns
+from puredelta.spark.scan.scan import (
+    POSITION,
+    for_query,
+    physical_rows,
+    read_columns,
+    readable_ids,
+)
 from puredelta.spark.scan.scan_columns import (
-    METADATA,
-    PARQUET_ROW_INDEX,
     commit_version_text,
     metadata_text,
     row_id_text,
 )
-from puredelta.spark.scan.skippable_files import is_for_spark
 from puredelta.spark.scan.table_rows import set_origin, table_rows
-from puredelta.spark.session.names import ROW_COMMIT_VERSION, ROW_ID, ROW_INDEX
+from puredelta.spark.session.names import METADATA, ROW_COMMIT_VERSION, ROW_ID, ROW_INDEX
 from puredelta.spark.session.session import is_connect
 
 
@@ -73,7 +71,7 @@ def rows_with_row_ids(
     ``name`` is what columns may be qualified by. None if the table does not track its rows, or
     the session cannot tell their ids. Errors as `table_rows`.
     """
-    tracked = _readable_columns(spark, snapshot)
+    tracked = None if is_connect(spark) else readable_ids(spark, snapshot)
     if tracked is None:
         return None
     read = for_query(spark, read_columns(spark, snapshot, None))
@@ -96,16 +94,3 @@ def readable_rows(
     if rows is None:
         return table_rows(spark, snapshot, time_travel=time_travel, where=where)
     return rows if where is None else rows.where(where)
-
-
-def _readable_columns(spark: SparkSession, snapshot: Snapshot) -> RowTrackingColumns | None:
-    config = snapshot.config
-    names = config.metadata.configuration
-    if is_connect(spark) or not (names.get(ROW_ID_COLUMN) and names.get(ROW_COMMIT_VERSION_COLUMN)):
-        return None
-    tracked = tracked_columns(config)
-    taken = (METADATA, PARQUET_ROW_INDEX)
-    has_own = any(config.schema.find_ignoring_case(name) is not None for name in taken)
-    if tracked is None or has_own or not config.schema.fields:
-        return None
-    return tracked if is_for_spark(spark, snapshot.files, snapshot.root_uri) else None

@@ -18,18 +18,38 @@ from puredelta.log.files.deletion_vectors import read_positions
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.skipping.calendar_gap import gap_columns
+from puredelta.protocol.table.row_tracking import (
+    ROW_COMMIT_VERSION_COLUMN,
+    ROW_ID_COLUMN,
+    RowTrackingColumns,
+    tracked_columns,
+)
 from puredelta.spark.connect.messages import with_known_columns
 from puredelta.spark.scan.arrow_scan import arrow_scan, pruning_arrow_scan
 from puredelta.spark.scan.bitmaps import rows_by_file, rows_outside
-from puredelta.spark.scan.connect_scan import connect_scan, require_columns_by_name
+from puredelta.spark.scan.connect_scan import connect_scan
 from puredelta.spark.scan.data_file import DataFile, ReadLayout
+from puredelta.spark.scan.field_ids import have_names_of_ids
 from puredelta.spark.scan.late_scan import LateScan, late_rows
 from puredelta.spark.scan.native_scan import native_scan, skipping_scan
-from puredelta.spark.scan.scan_columns import PARQUET_ROW_INDEX, ScanColumns, days_in, fields_of
+from puredelta.spark.scan.scan_columns import (
+    PARQUET_ROW_INDEX,
+    ScanColumns,
+    client_metadata_text,
+    days_in,
+    fields_of,
+    metadata_type,
+)
 from puredelta.spark.scan.skippable_files import SkippableFiles, data_files, is_for_spark
 from puredelta.spark.session.data_access import DataIo, DataPaths, data_io
 from puredelta.spark.session.delta_conf import BOUNDS_TELL_NAN
-from puredelta.spark.session.names import BASE_ROW_ID, FILE_ORDINAL, ROW_INDEX
+from puredelta.spark.session.names import (
+    BASE_ROW_ID,
+    FILE_ORDINAL,
+    METADATA,
+    METADATA_OF_ROW,
+    ROW_INDEX,
+)
 from puredelta.spark.session.session import (
     is_connect,
     known_settings,
@@ -117,19 +137,53 @@ def _late_scan(
     time_travel: bool,
 ) -> DataFrame:
     """Return the rows of a snapshot over Connect, whose files are chosen when a plan is sent."""
-    require_columns_by_name(by_field_id=read.by_field_id)
+    tracked = readable_ids(spark, snapshot)
 
     def make(files: FileTable, names: frozenset[str] | None) -> DataFrame:
         some = read if names is None else read.only(names)
         return some.select(physical_rows(spark, snapshot, files, some, time_travel=time_travel))
 
+    def make_with_metadata(files: FileTable) -> DataFrame:
+        return _with_metadata(spark, snapshot, files, read, tracked)
+
+    shows_ids = tracked is not None or not len(snapshot.files)
     late = LateScan(
         files=SkippableFiles.of(snapshot),
         make=make,
         settings=settings,
         by_column=not is_for_spark(spark, snapshot.files, snapshot.root_uri),
+        with_metadata=make_with_metadata if shows_ids else None,
     )
     return late_rows(spark, late, _origin_options(snapshot, time_travel=time_travel))
+
+
+def readable_ids(spark: SparkSession, snapshot: Snapshot) -> RowTrackingColumns | None:
+    """Return the columns in files that keep ids of rows; None if a query cannot show the ids."""
+    config = snapshot.config
+    names = config.metadata.configuration
+    if not (names.get(ROW_ID_COLUMN) and names.get(ROW_COMMIT_VERSION_COLUMN)):
+        return None
+    tracked = tracked_columns(config)
+    taken = (METADATA, PARQUET_ROW_INDEX)
+    has_own = any(config.schema.find_ignoring_case(name) is not None for name in taken)
+    if tracked is None or has_own or not config.schema.fields:
+        return None
+    return tracked if is_for_spark(spark, snapshot.files, snapshot.root_uri) else None
+
+
+def _with_metadata(
+    spark: SparkSession,
+    snapshot: Snapshot,
+    files: FileTable,
+    read: ScanColumns,
+    tracked: RowTrackingColumns | None,
+) -> DataFrame:
+    """Return rows over Connect with `METADATA_OF_ROW`, which is NULL if there is no file."""
+    some = read if tracked is None else read.with_row_ids(tracked)
+    rows = physical_rows(spark, snapshot, files, some)
+    text = client_metadata_text(tracked) if len(files) else "NULL"
+    metadata = F.expr(text).cast(metadata_type(tracked))
+    return read.select(rows.withColumn(METADATA_OF_ROW, metadata), METADATA_OF_ROW)
 
 
 def scan_strictly(
@@ -162,7 +216,11 @@ def read_columns(
     fields = fields_of(config.schema, columns)
     chosen = snapshot.files if files is None else files
     read = ScanColumns.of(config, fields, read_limits(spark, config))
-    return replace(read, gap_columns=gap_columns(chosen, config, fields))
+    return replace(
+        read,
+        gap_columns=gap_columns(chosen, config, fields),
+        keeps_conditions=read.by_field_id and not is_connect(spark),
+    )
 
 
 def for_query(spark: SparkSession, read: ScanColumns) -> ScanColumns:
@@ -272,7 +330,9 @@ def _read(
             paths = DataPaths(open_at)
             return pruning_arrow_scan(spark, files, layout, paths=paths, row_index=row_index)
         rows = skipping_scan(spark, files, layout)
-    elif data_io(spark, (file.uri for file in files)) is DataIo.ARROW:
+    elif data_io(spark, (file.uri for file in files)) is DataIo.ARROW or not _finds_columns(
+        spark, files, layout, open_at
+    ):
         return arrow_scan(spark, files, layout, paths=DataPaths(open_at), row_index=row_index)
     else:
         reader = connect_scan if is_connect(spark) else native_scan
@@ -284,6 +344,18 @@ def _read(
     has_own = PARQUET_ROW_INDEX in read.data_schema.names
     row = PARQUET_ROW_INDEX if has_own else "_metadata.row_index"
     return rows.withColumn(ROW_INDEX, F.col(row))
+
+
+def _finds_columns(
+    spark: SparkSession,
+    files: Sequence[DataFile],
+    layout: ReadLayout,
+    open_at: Callable[[str], Store],
+) -> bool:
+    """Return whether Spark finds the columns of files: by id it does in classic sessions only."""
+    if not (layout.by_field_id and is_connect(spark)):
+        return True
+    return have_names_of_ids(files, layout.data_schema, open_at)
 
 
 def _origin_options(snapshot: Snapshot, *, time_travel: bool) -> Mapping[str, str]:

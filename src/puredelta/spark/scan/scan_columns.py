@@ -31,9 +31,10 @@ from puredelta.spark.session.names import (
     FILE_PATH,
     FILE_SIZE,
     FILE_TIME,
+    METADATA,
     require_no_helper_names,
 )
-from puredelta.spark.session.session import is_connect
+from puredelta.spark.session.session import arrow_rows, is_connect
 from puredelta.spark.session.types import (
     as_nullable,
     holds_struct,
@@ -44,8 +45,18 @@ from puredelta.spark.session.types import (
 )
 from puredelta.spark.values.char_varchar import padded, read_limits
 
-METADATA = "_metadata"
-"""Spark's hidden column of a row of files: a struct of what is known of its file."""
+FILE_FIELDS = T.StructType(
+    [
+        T.StructField("file_path", T.StringType()),
+        T.StructField("file_name", T.StringType()),
+        T.StructField("file_size", T.LongType()),
+        T.StructField("file_block_start", T.LongType()),
+        T.StructField("file_block_length", T.LongType()),
+        T.StructField("file_modification_time", T.TimestampType()),
+        T.StructField("row_index", T.LongType()),
+    ]
+)
+"""What Spark knows in `METADATA` of a row in a Parquet file."""
 PARQUET_ROW_INDEX = "_tmp_metadata_row_index"
 """Under this name Spark's Parquet reader gives the physical row of its file as a column (long).
 
@@ -78,6 +89,8 @@ class ScanColumns:
     """Whether conditions on floating-point numbers may reach the files (`_unpushed_text`)."""
     gap_columns: frozenset[tuple[str, ...]] = frozenset()
     """Dates and timestamps of which conditions may not (`puredelta.log.skipping.calendar_gap`)."""
+    keeps_conditions: bool = False
+    """Whether Spark hands no condition to the files: where it finds their columns by id."""
     misses_no_file: bool = False
     """Whether a lost file is an error, whatever the session says."""
 
@@ -168,7 +181,7 @@ class ScanColumns:
 
     def _unpushed(self) -> frozenset[tuple[str, ...]]:
         """Return the columns in files, also those in structs, that conditions must not reach."""
-        if self.by_field_id:
+        if self.keeps_conditions:
             return frozenset()
         stored = frozenset(self.data_schema.names)
         shown = zip(self.sources, self.wanted.fields, strict=True)
@@ -285,6 +298,39 @@ def commit_version_text(tracked: RowTrackingColumns) -> str:
     return f"coalesce({quoted(tracked.row_commit_version)}, {DEFAULT_COMMIT_VERSION})"
 
 
+def client_metadata_text(tracked: RowTrackingColumns | None) -> str:
+    """Return ``_metadata`` as SQL over columns of a scan, where Spark itself knows the file.
+
+    Row ids are of the columns of `ScanColumns.with_row_ids`; None: the rows have none.
+    """
+    fields = {name: f"{METADATA}.{name}" for name in FILE_FIELDS.fieldNames()}
+    if tracked is not None:
+        fields |= _row_fields(tracked, f"{METADATA}.row_index")
+    return _struct_text(fields)
+
+
+def metadata_type(tracked: RowTrackingColumns | None) -> T.StructType:
+    """Return the type of ``_metadata``, with the ids of rows if there are some."""
+    more = [] if tracked is None else list(_row_fields(tracked, ""))
+    return T.StructType(
+        [*FILE_FIELDS.fields, *(T.StructField(name, T.LongType()) for name in more)]
+    )
+
+
+def _row_fields(tracked: RowTrackingColumns, row_index: str) -> dict[str, str]:
+    return {
+        "row_id": row_id_text(tracked, row_index),
+        "base_row_id": BASE_ROW_ID,
+        "default_row_commit_version": DEFAULT_COMMIT_VERSION,
+        "row_commit_version": commit_version_text(tracked),
+    }
+
+
+def _struct_text(fields: Mapping[str, str]) -> str:
+    pairs = ", ".join(f"'{name}', {text}" for name, text in fields.items())
+    return f"named_struct({pairs})"
+
+
 def metadata_text(tracked: RowTrackingColumns) -> str:
     """Return what `METADATA` is made of, as SQL over columns of a scan.
 
@@ -299,13 +345,9 @@ def metadata_text(tracked: RowTrackingColumns) -> str:
         "file_block_length": "CAST(NULL AS BIGINT)",
         "file_modification_time": f"timestamp_millis({FILE_TIME})",
         "row_index": PARQUET_ROW_INDEX,
-        "row_id": row_id_text(tracked, PARQUET_ROW_INDEX),
-        "base_row_id": BASE_ROW_ID,
-        "default_row_commit_version": DEFAULT_COMMIT_VERSION,
-        "row_commit_version": commit_version_text(tracked),
+        **_row_fields(tracked, PARQUET_ROW_INDEX),
     }
-    pairs = ", ".join(f"'{name}', {text}" for name, text in fields.items())
-    return f"named_struct({pairs})"
+    return _struct_text(fields)
 
 
 def partition_rows(spark: SparkSession, files: FileTable, config: TableConfig) -> DataFrame:
@@ -319,7 +361,7 @@ def partition_rows(spark: SparkSession, files: FileTable, config: TableConfig) -
     }
     limits = read_limits(spark, config)
     table = pa.table({FILE_ORDINAL: pa.array(range(len(files)), pa.int32()), **texts})
-    return spark.createDataFrame(table).select(
+    return arrow_rows(spark, table).select(
         FILE_ORDINAL,
         *(
             padded(limits.get(f.name), F.col(f"v{n}").cast(f.dataType), f.dataType).alias(f.name)

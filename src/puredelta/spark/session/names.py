@@ -50,6 +50,12 @@ BASE_ROW_ID = "__puredelta_base_row_id"
 DEFAULT_COMMIT_VERSION = "__puredelta_default_commit_version"
 """The commit version of rows of a file that have none of their own (long)."""
 
+METADATA = "_metadata"
+"""Spark's hidden column of a row of files: a struct of what is known of its file."""
+
+METADATA_OF_ROW = "__puredelta_metadata"
+"""``_metadata`` with the id of a row, while a client's plan is sent (struct)."""
+
 FILE_SIZE = "__puredelta_file_size"
 """The bytes of a file, as the log has them (long)."""
 

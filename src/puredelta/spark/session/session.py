@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from puredelta.spark.connect.messages import empty_rows, local_rows, server_defaults
 from puredelta.spark.jvm.frames import lazy_frame, row_of_longs
@@ -68,7 +70,7 @@ class SessionInfo:
             return default or defaults.get(key) or str(spark.conf.get(key))
 
         return cls(
-            spark_version=spark.version,
+            spark_version=version_of_spark(spark),
             is_connect=over_connect,
             time_zone=setting(_TIME_ZONE),
             case_sensitive=setting("spark.sql.caseSensitive", "false").lower() == "true",
@@ -202,6 +204,36 @@ def no_rows(spark: SparkSession, schema: T.StructType | None = None) -> DataFram
     """
     schema = T.StructType([]) if schema is None else schema
     return empty_rows(spark, schema) if is_connect(spark) else lazy_frame(spark, schema)
+
+
+def arrow_rows(spark: SparkSession, table: pa.Table) -> DataFrame:
+    """Return the rows of an Arrow table as a frame, without a request if they are few."""
+    if not is_connect(spark) or table.nbytes > _INLINE_BYTES_MAX:
+        made: DataFrame = spark.createDataFrame(table)
+        return made
+    return local_rows(spark, table, from_arrow_schema(table.schema))
+
+
+def text_rows(spark: SparkSession, rows: Sequence[tuple[str, ...]], *names: str) -> DataFrame:
+    """Return rows of texts as a frame."""
+    if not is_connect(spark):
+        return spark.createDataFrame(list(rows), ", ".join(f"{name} STRING" for name in names))
+    columns = [pa.array([row[n] for row in rows], pa.string()) for n in range(len(names))]
+    return arrow_rows(spark, pa.table(columns, list(names)))
+
+
+_INLINE_BYTES_MAX = 4 << 20
+"""PySpark sends more data than this apart from the plan."""
+
+
+def version_of_spark(spark: SparkSession) -> str:
+    """Return the version of Spark, for which a client asks the server once."""
+    if spark not in _versions:
+        _versions[spark] = spark.version
+    return _versions[spark]
+
+
+_versions: WeakKeyDictionary[SparkSession, str] = WeakKeyDictionary()
 
 
 def count_row(spark: SparkSession, counts: Mapping[str, int], *, exists: bool = True) -> DataFrame:

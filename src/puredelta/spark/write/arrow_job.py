@@ -25,6 +25,7 @@ from puredelta.protocol.schema.types import StructType
 from puredelta.spark.session.concurrent_jobs import tagged_jobs
 from puredelta.spark.session.data_access import DataPaths, streamed, unreachable
 from puredelta.spark.session.delta_conf import IO
+from puredelta.spark.session.session import version_of_spark
 from puredelta.spark.session.types import arrow_schema, quoted
 from puredelta.spark.write.parquet_job import (
     SESSION_FILES,
@@ -97,7 +98,9 @@ def run_arrow_job(rows: DataFrame, job: ArrowJob) -> dict[str, FileAnswer]:
     spark = rows.sparkSession
     _require_plain(WriterSettings.of(spark), job)
     order = WriteOrder(
-        schema=arrow_schema(job.schema).with_metadata({"org.apache.spark.version": spark.version}),
+        schema=arrow_schema(job.schema).with_metadata(
+            {"org.apache.spark.version": version_of_spark(spark)}
+        ),
         **_directories(job),
         partition_columns=tuple(map(escape_partition_text, job.partition_columns)),
         escapes=_ESCAPES,

@@ -40,6 +40,7 @@ from puredelta.protocol.schema.types import (
     DecimalType,
 )
 from puredelta.spark.session.names import BIN, CURVE_PLACE, FILE_ORDINAL, PREFIX, ROW_INDEX
+from puredelta.spark.session.session import arrow_rows
 from puredelta.spark.session.types import quoted
 
 NOISE_BITS = 8
@@ -362,7 +363,7 @@ def placed_rows(
     keys = [f"{key} AS {name}" for key, name in zip(order.keys, names, strict=True)]
     chosen = positions.where(F.rand(_SEED) < order.sampled_share)
     sample = chosen.selectExpr(BIN, f"cast({_NOISE} AS BIGINT) AS noise", *keys).toArrow()
-    ranges = F.broadcast(spark.createDataFrame(curve_table(curve, sample, names, num_ranges)))
+    ranges = F.broadcast(arrow_rows(spark, curve_table(curve, sample, names, num_ranges)))
     joined = rows.join(ranges, on=BIN, how="left")
     return _placed(joined, curve, order.keys, max(num_ranges))
 

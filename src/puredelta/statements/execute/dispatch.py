@@ -23,6 +23,7 @@ from puredelta.protocol.schema.sql_lexer import mentions
 from puredelta.spark.catalog.relation_cache import cached_relations, find_relations
 from puredelta.spark.jvm.stored_text import Script
 from puredelta.spark.session.catalogs import find_identifier
+from puredelta.spark.session.names import FORMAT, METADATA
 from puredelta.spark.session.pyspark_errors import like_pyspark
 from puredelta.spark.session.session import is_connect
 from puredelta.statements.execute.alter import alter, describe_detail, show
@@ -39,6 +40,7 @@ from puredelta.statements.execute.namespaces import execute_in_catalog
 from puredelta.statements.execute.row_changes import change_rows
 from puredelta.statements.execute.tables import clone, concerns_delta, create_like, create_or_insert
 from puredelta.statements.execute.views import create_view
+from puredelta.statements.names.catalog_query import named_query
 from puredelta.statements.names.named_columns import needed_columns, run_metadata_query
 from puredelta.statements.names.names import (
     find_location,
@@ -199,8 +201,45 @@ def find_script(spark: SparkSession, text: str) -> Script | None:
 def _require_reads_only(spark: SparkSession, text: str) -> None:
     """Refuse a script that the server cannot run: queries of catalog tables are all it can."""
     written = (TableName(name) for name in _written_names(text))
-    if may_name_path(text) or any(find_location(spark, name) is not None for name in written):
+    if (
+        may_name_path(text)
+        or any(find_location(spark, name) is not None for name in written)
+        or any(_makes_delta(spark, statement) for statement in _definitions(text))
+    ):
         raise UnsupportedError(Message.UNSUPPORTED_ON_CONNECT_SCRIPT)
+
+
+def _definitions(text: str) -> Iterator[str]:
+    """Yield the statements of a script that make tables.
+
+    >>> list(_definitions("BEGIN CREATE TABLE t (a INT) USING delta; SELECT 1; END"))
+    ['CREATE TABLE t (a INT) USING delta']
+    """
+    cursor = Cursor(text)
+    while not cursor.is_done:
+        start = cursor.start
+        if not any(cursor.sees(*words) for words in _DEFINES):
+            cursor.skip()
+            continue
+        cursor.skip_to(";")
+        after = cursor.peek()
+        yield text[start : None if after is None else after.start].rstrip()
+
+
+_DEFINES = (("CREATE", "TABLE"), ("REPLACE", "TABLE"), ("CREATE", "OR", "REPLACE", "TABLE"))
+
+
+def _makes_delta(spark: SparkSession, text: str) -> bool:
+    """Return whether a definition makes a Delta table, of which a server would make the entry."""
+    match parse(text):
+        case SparkParsedStatement() as statement:
+            return concerns_delta(spark, statement, text)
+        case LikeStatement() as like:
+            if like.provider is not None:
+                return like.provider.lower() == FORMAT
+            return find_location(spark, resolve_name(spark, like.source)) is not None
+        case statement:
+            return isinstance(statement, CloneStatement)
 
 
 _WRITES = (
@@ -403,4 +442,6 @@ def run_query(
     if len(frames.rows) == num_given:
         is_same = named == text or frames.rows or args
         return None if is_same else spark.sql(named)
+    if is_connect(spark) and mentions(named, METADATA):
+        return named_query(spark, named, frames.rows)
     return spark.sql(frames.template(named), **frames.rows)

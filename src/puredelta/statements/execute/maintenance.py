@@ -17,7 +17,7 @@ from puredelta.errors import Message, UnsupportedError
 from puredelta.spark.catalog.unity_entries import register_converted
 from puredelta.spark.session.catalogs import describe_table, find_identifier
 from puredelta.spark.session.names import FORMAT, quote_name
-from puredelta.spark.session.session import no_rows
+from puredelta.spark.session.session import no_rows, text_rows
 from puredelta.spark.session.storage import open_log
 from puredelta.statements.names.names import (
     find_location,
@@ -38,9 +38,6 @@ from puredelta.statements.parse.statement import (
 )
 
 logger = logging.getLogger(__name__)
-
-_PATHS = "path STRING"
-_PREVIEW = "subject STRING, detail STRING"
 
 
 def convert(spark: SparkSession, statement: ConvertStatement) -> DataFrame:
@@ -79,7 +76,7 @@ def _convert(spark: SparkSession, statement: ConvertStatement, source: str) -> D
     partitions, stats = statement.partition_schema, statement.collect_stats
     if statement.dry_run:
         preview = preview_convert(spark, source, partitions, collect_stats=stats)
-        return spark.createDataFrame(list(preview.lines()), _PREVIEW)
+        return text_rows(spark, preview.lines(), "subject", "detail")
     verify = statement.verify
     prepare_convert(spark, source, partitions, collect_stats=stats, verify=verify).execute()
     return no_rows(spark)
@@ -97,7 +94,7 @@ def vacuum_table(
         scope=vacuum_scope(spark, statement, views),
     )
     paths = outcome.uris if statement.dry_run else (outcome.root_uri,)
-    return spark.createDataFrame([(path,) for path in paths], _PATHS)
+    return text_rows(spark, [(path,) for path in paths], "path")
 
 
 def vacuum_scope(

@@ -38,23 +38,24 @@ from puredelta.spark.jvm.plans import (
 )
 from puredelta.spark.scan.row_tracking_scan import rows_with_row_ids
 from puredelta.spark.scan.table_rows import find_origin, table_rows
+from puredelta.spark.session.names import METADATA
 from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.storage import open_log
 from puredelta.statements.names.query_tables import with_views
 from puredelta.statements.names.stored_views import with_stored_views
 from puredelta.statements.names.views import TemplateFields
 from puredelta.statements.parse.cursor import Cursor
+from puredelta.statements.parse.star_text import is_star
 
 _SHOWS_ALL = keywords("TABLE PIVOT UNPIVOT NATURAL IDENTIFIER")
 """Keywords after which a query shows or computes names of columns that are not in its text."""
-_BEFORE_STAR = keywords("SELECT DISTINCT ALL")
 _COUNT_ROWS = ["COUNT", "(", "*", ")"]
 _AFTER_COUNT = keywords(", AS FROM")
 """Tokens after a count that is not a window function."""
 _PIPE = "|>"
+
 _WITH_FROM = keywords("EXTRACT TRIM SUBSTRING SUBSTR OVERLAY")
 """Functions that may have a FROM between their brackets."""
-
 _PATTERNS = "spark.sql.parser.quotedRegexColumnNames"
 _BETWEEN_QUERIES = keywords("UNION EXCEPT MINUS INTERSECT")
 
@@ -121,22 +122,9 @@ def named_columns(text: str) -> frozenset[str] | None:
     tokens = tokenize(text)
     if _PIPE in text or any(token.means(word) for token in tokens for word in _SHOWS_ALL):
         return None
-    if any(_is_star(tokens, at) for at in range(len(tokens))) or _lacks_select(tokens):
+    if any(is_star(tokens, at) for at in range(len(tokens))) or _lacks_select(tokens):
         return None
     return frozenset(unquoted(token).lower() for token in tokens if is_identifier(token))
-
-
-def _is_star(tokens: Sequence[Token], at: int) -> bool:
-    """Tell whether a token is a star for columns, neither a product nor a count of rows."""
-    if not tokens[at].means("*"):
-        return False
-    before = tokens[at - 1] if at else None
-    if before is None or (before.kind is TokenKind.WORD and before.text.upper() in _BEFORE_STAR):
-        return True
-    if before.means("("):
-        around = [token.text.upper() for token in tokens[max(at - 2, 0) : at + 2]]
-        return around != _COUNT_ROWS
-    return before.kind is TokenKind.SYMBOL and not (before.means(")") or before.means("]"))
 
 
 def _lacks_select(tokens: Sequence[Token]) -> bool:
@@ -162,13 +150,12 @@ def _lacks_select(tokens: Sequence[Token]) -> bool:
     return False
 
 
-_METADATA = "_metadata"
 _QUERIES = keywords("SELECT WITH FROM (")
 
 
 def run_metadata_query(spark: SparkSession, text: str) -> DataFrame | None:
     """Let Spark execute a query that names ``_metadata`` of Delta tables; None for other texts."""
-    if is_connect(spark) or not mentions(text, _METADATA) or Cursor(text).word not in _QUERIES:
+    if is_connect(spark) or not mentions(text, METADATA) or Cursor(text).word not in _QUERIES:
         return None
     frames = TemplateFields()
     named = with_views(spark, with_stored_views(spark, text, frames), frames)

@@ -14,9 +14,12 @@ from typing import Any, Protocol
 from pyspark.sql import DataFrame, SparkSession
 from typing_extensions import Self
 
+from puredelta.protocol.schema.sql_lexer import mentions
 from puredelta.spark.connect.messages import query_rows
-from puredelta.spark.session.names import PREFIX, quote_name
+from puredelta.spark.scan.late_scan import metadata_rows
+from puredelta.spark.session.names import METADATA, PREFIX, quote_name
 from puredelta.spark.session.session import is_connect
+from puredelta.statements.parse.star_text import with_hidden_column
 
 
 class RowNames(Protocol):
@@ -112,7 +115,19 @@ class References:
     def query(self, spark: SparkSession, text: str, args: object = None) -> DataFrame:
         """Return the rows of a query that may have these names; ``args`` are its parameters."""
         used = {name: rows for name, rows in self.rows.items() if name in text}
+        if mentions(text, METADATA):
+            text, used = _with_metadata(text, used)
         return query_rows(spark, text, args, used)
+
+
+def _with_metadata(text: str, rows: Mapping[str, DataFrame]) -> tuple[str, dict[str, DataFrame]]:
+    """Return a query and its rows, those of tables with ``_metadata``, which no star shows.
+
+    The rows of a name are a view, and a view has no hidden columns.
+    """
+    more = {name: found for name, one in rows.items() if (found := metadata_rows(one)) is not None}
+    hidden = with_hidden_column(text, METADATA, more)
+    return (text, dict(rows)) if hidden is None else (hidden, {**rows, **more})
 
 
 class TemplateFields:

@@ -228,6 +228,19 @@ def find_alias_place(cursor: Cursor) -> int | None:
     return None if has_alias else end
 
 
+def find_alias(cursor: Cursor) -> str | None:
+    """Return the alias of the table before, as it is written; None if it has none."""
+    start = cursor.position
+    while _accept_before_alias(cursor):
+        pass
+    token = None
+    if _sees_alias(cursor):
+        cursor.accept("AS")
+        token = cursor.peek()
+    cursor.position = start
+    return None if token is None else token.text
+
+
 def _accept_before_alias(cursor: Cursor) -> bool:
     if cursor.sees("WITH", "(") or cursor.sees("TABLESAMPLE", "("):
         cursor.skip()
