@@ -26,7 +26,7 @@ PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reo
 	-o tmp_path_retention_count=1 -o tmp_path_retention_policy=failed
 
 BENCHES := bench-growth bench-trickle bench-writers bench-store bench-log bench-profile
-.PHONY: bench-streams bench-queries browser docs release-check help demo test test-newest test-oldest check fix fuzz reference differential record simulate simulate-mutants simulate-processes faults catalogs upserts storage cluster clients trials thorough bench $(BENCHES) lock wheel clean
+.PHONY: bench-streams bench-queries browser docs release-check help demo test test-newest test-oldest check fix fuzz reference differential record simulate simulate-mutants simulate-processes faults catalogs upserts storage cluster clients connect trials thorough bench $(BENCHES) lock wheel clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -101,6 +101,9 @@ cluster: dev-env ## Kill executors of a cluster that shares only an object store
 
 clients: clients-env ## Run a dbt and a sqlmesh project whole, in memory and over Hive's metastore (ARGS=...)
 	@$(JAVA) $(CLIENTS)/bin/python -m pytest -q -m clients tests/clients $(ARGS)
+
+connect: dev-env oldest-env ## Clients of the oldest and the newest PySpark beside servers of both: print the matrix
+	@$(JAVA) $(DEV)/bin/python -m tests.servers.connect_versions $(OLDEST)/bin/python $(DEV)/bin/python
 
 thorough: dev-env ## Run all recorded statements and generated conditions (make test runs samples)
 	@$(JAVA) $(DEV)/bin/python $(PYTEST) -m thorough tests
