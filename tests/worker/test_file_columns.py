@@ -138,3 +138,20 @@ def test_old_dates_of_the_hybrid_calendar_are_refused() -> None:
     with pytest.raises(OnlySparkError, match="days from 1970"):
         as_stored(old, old.type, rules)
     assert as_stored(old, old.type, BY_NAME) == old
+
+
+@pytest.mark.parametrize(("start", "length"), [(0, 5), (1, 3), (2, 0)])
+def test_lists_with_long_offsets_are_lists(start: int, length: int) -> None:
+    values = [[1, 2], None, [], [3, None], [4]]
+    column = pa.array(values, pa.large_list(pa.int32())).slice(start, length)
+    wanted = pa.list_(pa.int64())
+    found = as_stored(column, wanted, ColumnRules())
+    assert found.type == wanted
+    assert found.to_pylist() == values[start : start + length]
+
+
+def test_lists_that_are_too_long_are_refused() -> None:
+    offsets = pa.array([0, 1 << 31], pa.int64())
+    column = pa.LargeListArray.from_arrays(offsets, pa.nulls(1 << 31))
+    with pytest.raises(OnlySparkError, match="lists are too long"):
+        as_stored(column, pa.list_(pa.null()), ColumnRules())

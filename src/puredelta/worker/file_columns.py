@@ -199,7 +199,9 @@ def as_stored(column: pa.Array, wanted: pa.DataType, rules: ColumnRules) -> pa.A
         return to_binary(column)
     for is_kind, convert in _NESTED.items():
         if is_kind(wanted):
-            if not is_kind(column.type):
+            if not is_kind(column.type) and not (
+                is_kind is pa.types.is_list and pa.types.is_large_list(column.type)
+            ):
                 raise _unlike(column.type, wanted)
             return convert(column, wanted, rules)
     if rules.hybrid_calendar:
@@ -233,8 +235,15 @@ def _map(column: pa.Array, wanted: pa.DataType, rules: ColumnRules) -> pa.Array:
 
 
 def _offsets(column: pa.Array) -> pa.Array:
-    """Return where each list begins, and where the last one ends; NULL where there is no list."""
-    offsets = column.offsets
+    """Return where each list begins, and where the last one ends; NULL where there is no list.
+
+    Raises:
+        OnlySparkError: all lists together are too long.
+    """
+    try:
+        offsets = column.offsets.cast(pa.int32())  # Polars keeps 64 bits
+    except pa.ArrowException as failure:
+        raise OnlySparkError(f"lists are too long: {failure}") from failure
     if not column.null_count:
         return offsets
     absent = np.append(column.is_null().to_numpy(zero_copy_only=False), False)
