@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from puredelta.errors import CorruptTableError
+from puredelta.log.files import file_table
 from puredelta.log.files.file_table import (
     FILE_SCHEMA,
     FILE_WIRE_NAMES,
@@ -168,6 +169,18 @@ def test_files_are_picked_in_order_from_any_chunks(sizes: list[int], places: lis
     picked = files.take(places)
     assert list(picked.adds()) == [adds[place] for place in places]
     assert picked.record_counts().to_pylist() == [adds[n].size_bytes for n in places]
+
+
+def test_files_are_picked_in_any_order_among_statistics_of_more_than_2_gb(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stats = '{"numRecords":7' + " " * (1 << 26) + "}"
+    one = FileTable.of([_add("x", stats=stats)]).rows
+    files = FileTable(pa.concat_tables([one] * 34))  # one text, which all rows share
+    assert len(files.take([33, 0])) == 2
+    monkeypatch.setattr(file_table, "_TAKEN", 2)
+    adds = list(files.take([33, 0, 5]).adds())
+    assert [len(add.stats or "") for add in adds] == [len(stats)] * 3
 
 
 def test_partitions_are_counted_by_all_of_their_values() -> None:

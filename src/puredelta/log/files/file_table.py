@@ -120,6 +120,10 @@ DELETION_VECTOR_WIRE_NAMES = wire_names([field.name for field in DELETION_VECTOR
 _NOT_CANONICAL = r"^$|^/|[%:]|//|/$|(^|/)\.{1,2}(/|$)"
 
 
+_TAKEN = 1 << 18
+"""Rows that are picked at a time in another order."""
+
+
 @dataclass(frozen=True, slots=True)
 class FileTable:
     """The active files of a table, or some of them. ``rows`` has `FILE_SCHEMA`.
@@ -153,12 +157,19 @@ class FileTable:
         """Pick rows by position, in the order given."""
         picked = indices if isinstance(indices, pa.Array) else pa.array(indices, pa.int64())
         if self.rows["stats"].num_chunks > 1:
-            # Arrow would first copy all chunks of every column to one.
+            # Arrow would first copy all chunks of every column to one, which holds 2 GB at most.
             places = picked.to_numpy()
+            if len(places) > _TAKEN and not np.all(places[1:] > places[:-1]):
+                firsts = range(0, len(places), _TAKEN)
+                parts = [self.take(pa.array(places[n : n + _TAKEN])).rows for n in firsts]
+                return FileTable(pa.concat_tables(parts))
+            chosen = np.zeros(len(self), np.bool_)
+            chosen[places] = True
+            some = self.select(pa.array(chosen))
             if np.all(places[1:] > places[:-1]):
-                chosen = np.zeros(len(self), np.bool_)
-                chosen[places] = True
-                return self.select(pa.array(chosen))
+                return some
+            ranks = np.searchsorted(np.flatnonzero(chosen), places)
+            return FileTable(some.rows.take(pa.array(ranks)))
         return FileTable(self.rows.take(picked))
 
     @property
