@@ -171,6 +171,11 @@ class CatalogEntry:
     """Names with Spark's types as text; empty where the catalog does not know them."""
     comment: str = ""
 
+    @property
+    def is_view(self) -> bool:
+        """Whether it has no files of its own: VIEW, METRIC_VIEW or another word for one."""
+        return "VIEW" in self.kind.upper()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedSchema:

@@ -90,3 +90,13 @@ def test_an_entry_that_cannot_follow_is_a_warning(
     spark.sql("ALTER TABLE lake.sales.orders ADD COLUMNS (note STRING)")
     assert "update of the catalog entry" in caplog.text
     assert spark.table("lake.sales.orders").columns == ["id", "note"]
+
+
+def test_drop_table_keeps_a_view(spark: SparkSession, glue: Any) -> None:
+    view = {"Name": "seen", "TableType": "VIRTUAL_VIEW", "ViewOriginalText": "SELECT 1"}
+    glue.create_table(DatabaseName="sales", TableInput=view)
+    for statement in ("DROP TABLE lake.sales.seen", "DROP TABLE IF EXISTS lake.sales.seen"):
+        with pytest.raises(DeltaError, match="EXPECT_TABLE_NOT_VIEW"):
+            spark.sql(statement)
+    assert glue.get_table(DatabaseName="sales", Name="seen")
+    spark.sql("DROP TABLE IF EXISTS lake.sales.missing")

@@ -28,7 +28,7 @@ from puredelta.catalogs.settings import (
     catalog_names,
     find_catalog,
 )
-from puredelta.errors import Message, TableNotFoundError
+from puredelta.errors import InvalidRequestError, Message, TableNotFoundError
 from puredelta.log.managed.managed_store import NewManagedTable
 from puredelta.log.replay.catalog_table import open_external, open_loaded, open_new
 from puredelta.log.replay.table_log import TableLog
@@ -213,7 +213,13 @@ def drop_catalog_table(spark: SparkSession, name: TableIdentifier, *, if_exists:
 
     Raises:
         TableNotFoundError: there is none, unless ``if_exists``.
+        InvalidRequestError: it is a view (EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE).
     """
+    found = find_described(spark, name)
+    if found is not None and found.is_view:
+        raise InvalidRequestError(
+            Message.EXPECT_TABLE_NOT_VIEW, operation="DROP TABLE", view=str(name)
+        )
     try:
         _configured(spark, name).catalog.drop(name)
     except CatalogRequestError as failure:
