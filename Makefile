@@ -70,7 +70,7 @@ simulate: dev-env ## Interleave writers by seeds, with faults; no row may be los
 simulate-processes: dev-env reference-env ## Race real processes of puredelta, delta-rs and delta-spark (PUREDELTA_SEEDS=0:100)
 	@PUREDELTA_REFERENCE_PYTHON=$(REFERENCE)/bin/python $(JAVA) $(DEV)/bin/python -m simulation.rivals $(ARGS)
 
-simulate-mutants: dev-env ## Remove five safeties in turn: the simulation must detect each
+simulate-mutants: dev-env ## Remove six safeties in turn: the simulation must detect each
 	@$(DEV)/bin/python -m simulation --mutants $(ARGS)
 	@$(DEV)/bin/python -m simulation.catalogs --mutants
 

@@ -253,6 +253,11 @@ class Client:
             add = self.traits.describe(path, group, size_bytes=len(content), now_ms=self.clock())
             written.actions.append(replace(add, data_change=data_change))
 
+    def compacted(self, files: Iterable[Add]) -> list[Row]:
+        """Read the rows of files in the order in which a compaction writes them."""
+        rows = [placed.row for file in files for placed in self.rows(file)]
+        return rows if self._safety.keeps_order else rows[::-1]
+
     def remove(self, written: Written, files: Iterable[Add], *, data_change: bool = True) -> None:
         """Take files out of the table."""
         now_ms = self.clock()

@@ -38,6 +38,11 @@ class Safety:
         """Whether statements say what they have read."""
         return self.mutant is not Mutant.NO_READ_SET
 
+    @property
+    def keeps_order(self) -> bool:
+        """Whether a compaction keeps the order of rows, as it says."""
+        return self.mutant is not Mutant.WRONG_PLACES
+
     def store(self, store: Store) -> Store:
         """Return the store that the library gets."""
         return _Unsettled(store) if self.mutant is Mutant.NO_SETTLING else store

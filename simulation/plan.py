@@ -27,6 +27,8 @@ class Mutant(Enum):
     """What is written is not flushed to the disk."""
     HASTY_CLEANUP = "hasty-cleanup"
     """Data files are removed although the outcome of their commit is unknown."""
+    WRONG_PLACES = "wrong-places"
+    """A compaction turns the rows round, and says that it keeps their order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

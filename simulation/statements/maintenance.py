@@ -56,8 +56,7 @@ class Compact:
         command = client.start(snapshot, _same)
         written = Written()
         with client.writing(written):
-            rows = [placed.row for file in old for placed in client.rows(file)]
-            client.add_rows(written, rows, data_change=False)
+            client.add_rows(written, client.compacted(old), data_change=False)
             client.remove(written, old, data_change=False)
         client.declare(command, FALSE, files)
         num_adds = sum(isinstance(action, Add) for action in written.actions)

@@ -71,6 +71,7 @@ def first_failure(mutant: Mutant) -> Run:
         (Mutant.NO_READ_SET, {"each statement runs as if it were alone"}),
         (Mutant.NO_FLUSH, {"acknowledged commits survive"}),
         (Mutant.HASTY_CLEANUP, {"files of the table stay"}),
+        (Mutant.WRONG_PLACES, {"each statement runs as if it were alone"}),
     ],
 )
 def test_a_safety_that_is_missing_is_noticed(mutant: Mutant, rules: set[str]) -> None:
