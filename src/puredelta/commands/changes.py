@@ -143,13 +143,16 @@ def find_commits(
 ) -> FoundCommits:
     """Return the commits of a range; errors as `read_changes`.
 
-    Without ``needs_feed`` the change data feed may be off.
+    Without ``needs_feed`` the change data feed may be off, and an end by time may be later than
+    the newest version.
     """
     if start is None:
         raise InvalidRequestError(Message.NO_START_FOR_CDC_READ)
     listing = list_log(log.store)
     # The newest version of this listing, since both must describe the same versions.
     newest = log.snapshot(version=listing.latest_version)
+    if not needs_feed and isinstance(end, AtTime) and end.timestamp_ms >= _time_of(newest):
+        end = None
     chosen = resolve_range(
         log.store,
         listing,
@@ -167,6 +170,11 @@ def find_commits(
     require_readable_range(commits, first, shown, needs_feed=needs_feed)
     times = commit_times(commits, listing)
     return FoundCommits(read=read, commits=commits, timestamps_ms=times, first=first)
+
+
+def _time_of(snapshot: Snapshot) -> int:
+    in_commit = snapshot.in_commit_timestamp_ms
+    return snapshot.timestamp_ms if in_commit is None else in_commit
 
 
 def bound_of(

@@ -122,8 +122,17 @@ def test_in_queries(spark: SparkSession, table: str) -> None:
     assert sql(f"WITH c AS (SELECT * FROM {clause}) SELECT c.* FROM c JOIN c d USING (id)")
     text = f"FROM {table} CHANGES FROM TIMESTAMP now() - INTERVAL 1 DAY WITH (a = 1) SELECT *"
     assert len(sql(text)) == 6
-    keyed = f"{table} CHANGES FROM VERSION 1 WITH (keyColumns = 'id', computeUpdates = true)"
-    assert sql(f"SELECT * FROM {keyed}") == CHANGED
+    bound = f"SELECT * FROM {table} CHANGES FROM TIMESTAMP :since TO TIMESTAMP now()"
+    assert len(rows(puredelta.sql(spark, bound, {"since": "2020-01-01"}))) == 6
+    source = f"SELECT id FROM {table} CHANGES FROM TIMESTAMP now() - INTERVAL 1 DAY"
+    puredelta.sql(
+        spark,
+        f"MERGE INTO {table} t USING ({source} WHERE id = 2 LIMIT 1) s ON t.id = s.id "
+        "WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)",
+    )
+    assert sql(f"SELECT * FROM {table} CHANGES FROM VERSION 2") == [(2, "insert")]
+    keyed = "WITH (keyColumns = 'id', computeUpdates = true)"
+    assert sql(f"SELECT * FROM {table} CHANGES FROM VERSION 1 TO VERSION 1 {keyed}") == CHANGED
     with pytest.raises(DeltaError) as raised:
         sql(f"SELECT * FROM {table} CHANGES FROM TIMESTAMP NULL")
     assert raised.value.code is ErrorCode.CDC_READ_NULL_RANGE_BOUNDARY

@@ -25,6 +25,7 @@ from puredelta.statements.execute.row_changes import prepare_change
 from puredelta.statements.names.names import open_table
 from puredelta.statements.names.parameters import Arguments, with_values
 from puredelta.statements.names.views import TemporaryViews
+from puredelta.statements.parse.changes_clause import without_changes_clauses
 from puredelta.statements.parse.parse import parse
 from puredelta.statements.parse.statement import (
     ConvertStatement,
@@ -110,7 +111,7 @@ def _source_plan(prepared: PreparedChange) -> str:
 def refusal(spark: SparkSession, statement: Rejected, text: str) -> DeltaError:
     """Return the error of a text."""
     if statement.known_to_spark:
-        require_parsable(spark, text)
+        require_parsable(spark, without_changes_clauses(text))
     return statement.error
 
 

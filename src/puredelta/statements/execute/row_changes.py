@@ -25,6 +25,7 @@ from puredelta.statements.names.names import (
 )
 from puredelta.statements.names.query_tables import Subqueries, with_views
 from puredelta.statements.names.views import TemporaryViews
+from puredelta.statements.parse.changes_clause import without_changes_clauses
 from puredelta.statements.parse.statement import (
     DeleteStatement,
     MergeStatement,
@@ -62,7 +63,7 @@ def prepare_change(
         require_target(name)
         require_no_view(spark, name, statement)
         return None
-    require_parsable(spark, text)
+    require_parsable(spark, without_changes_clauses(text))
     log, subqueries = open_log(spark, location), Subqueries(spark, statement.ctes, views)
     if view is not None:
         require_whole_table(view, name, statement, log=log)

@@ -28,6 +28,7 @@ from puredelta.statements.names.catalog_query import named_query
 from puredelta.statements.names.names import resolve_name
 from puredelta.statements.names.query_tables import with_views
 from puredelta.statements.names.views import TemporaryViews
+from puredelta.statements.parse.changes_clause import without_changes_clauses
 from puredelta.statements.parse.parse import parse
 from puredelta.statements.parse.statement import SparkParsedStatement
 from puredelta.statements.parse.table_name import ComputedName
@@ -72,7 +73,7 @@ class StatementText:
         """
         if not is_connect(self.spark):
             return parse_plan(self.spark, self.text)
-        require_parsable(self.spark, self.text)
+        require_parsable(self.spark, without_changes_clauses(self.text))
         statement = parse(self.text)
         if not isinstance(statement, SparkParsedStatement):
             return None

@@ -60,6 +60,7 @@ from puredelta.statements.names.names import (
     resolve_name,
 )
 from puredelta.statements.names.views import TemporaryViews
+from puredelta.statements.parse.changes_clause import without_changes_clauses
 from puredelta.statements.parse.statement import CloneStatement, LikeStatement, SparkParsedStatement
 from puredelta.statements.parse.table_name import (
     ComputedName,
@@ -313,7 +314,7 @@ def create_like(spark: SparkSession, statement: LikeStatement, *, text: str) -> 
     location = find_location(spark, name)
     if location is None and statement.provider is None:
         return None
-    require_parsable(spark, text)
+    require_parsable(spark, without_changes_clauses(text))
     if location is not None:
         source = require_table(spark, location, name).snapshot()
         definition = definition_like(source, statement.properties)

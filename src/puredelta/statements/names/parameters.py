@@ -46,6 +46,8 @@ _BEFORE_EXPRESSION = keywords(
     "THEN UNION USING VALUES WHEN WHERE WITH"
 )
 
+_BEFORE_BOUNDS = [[word, kind] for word in ("FROM", "TO") for kind in ("TIMESTAMP", "SYSTEM_TIME")]
+
 
 def with_values(
     spark: SparkSession,
@@ -89,9 +91,16 @@ def _named(text: str) -> list[tuple[Token, Token, str]]:
     before: list[Token | None] = [None, *tokens]
     return [
         (colon, name, name.text)
-        for previous, colon, name in zip(before, tokens, tokens[1:], strict=False)
-        if colon.means(":") and name.kind is TokenKind.WORD and not _ends_operand(previous)
+        for at, (previous, colon, name) in enumerate(zip(before, tokens, tokens[1:], strict=False))
+        if colon.means(":")
+        and name.kind is TokenKind.WORD
+        and (not _ends_operand(previous) or _begins_bound(tokens[max(0, at - 2) : at]))
     ]
+
+
+def _begins_bound(words: Sequence[Token]) -> bool:
+    """Return whether these are the words before a bound of ``CHANGES``."""
+    return [word.text.upper() for word in words] in _BEFORE_BOUNDS
 
 
 def _ends_operand(token: Token | None) -> bool:
