@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from operator import neg
@@ -39,6 +40,8 @@ from puredelta.spark.write.parquet_job import temporary_settings
 from puredelta.tables import DeltaTable
 from tests.activation.connect_check import activated, activated_sql
 from tests.commands import test_reader_settings as reader
+from tests.commands import test_row_changes as row_changes_of
+from tests.commands.hand_histories import random_history
 from tests.connect_session import connect_builder
 from tests.spark.catalogs.connect_names import catalog_names
 from tests.spark.connect_maintenance import maintenance, progress
@@ -210,6 +213,18 @@ def changed_rows(spark: SparkSession, directory: Path) -> Any:
     return [tuples(found.drop("_commit_timestamp")), nothing.columns, tuples(nothing)]
 
 
+def row_changes(spark: SparkSession, root: Path) -> Any:
+    """``CHANGES`` by the feed, by row ids and by values are what the commits did."""
+    history = random_history(root, 12, 5)
+    made = Counter(history.changes)
+    plain = row_changes_of.changes(spark, root / "plain")
+    return [
+        row_changes_of.changes(spark, root / "recorded", **row_changes_of.UPDATES) == made,
+        row_changes_of.changes(spark, root / "tracked", **row_changes_of.UPDATES) == made,
+        row_changes_of.uncarried(plain.elements()) == row_changes_of.uncarried(made.elements()),
+    ]
+
+
 def reader_settings(spark: SparkSession, root: Path) -> Any:
     """Rows that a DELETE does not touch are those that the session reads, with a filter none is."""
     root.mkdir()
@@ -255,6 +270,7 @@ CHECKS: tuple[Callable[[SparkSession, Path], Any], ...] = (
     instants,
     changed_rows,
     reader_settings,
+    row_changes,
     workers,
     own_reads,
     activated,

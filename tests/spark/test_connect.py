@@ -113,6 +113,7 @@ EXPECTED: dict[str, Any] = {
         [["id, a.b, é, seven, p"], [["2"]]],
         [1, 3],
     ],
+    "row_changes": [True, True, True],
     "reader_settings": [True, ["0", "2024-01-01 12:00:00"], "DELTA_UNSUPPORTED_SETTING"],
     "progress": [True, True, "", 0],
     "maintenance": [
