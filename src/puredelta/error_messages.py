@@ -2780,8 +2780,8 @@ class Message(Enum):
     )
     TABLE_OPERATION_NOT_SUPPORTED_INSERT = (
         ErrorCode.TABLE_OPERATION_NOT_SUPPORTED,
-        "INSERT with {beyond} is not supported. Use REPLACE WHERE, df.write with the options "
-        "replaceWhere or partitionOverwriteMode, or a MERGE.",
+        "INSERT with {beyond} is not supported. Use df.write with the option replaceUsing or "
+        "replaceOn, REPLACE WHERE, or a MERGE.",
     )
     OVERWRITE_BY_SUBQUERY = (
         ErrorCode.OVERWRITE_BY_SUBQUERY,
