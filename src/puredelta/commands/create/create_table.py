@@ -214,6 +214,9 @@ def create_table(
 def find_existing(log: TableLog, mode: CreateMode, entry: Entry | None = None) -> Snapshot | None:
     """Return the existing table, None if there is none.
 
+    Files without a log are what a program has left that ended while it made a table. Where the
+    catalog owns the directory, a statement that replaces the table goes on from there.
+
     Raises:
         InvalidRequestError: there must be nothing at the location, and there is.
         TableNotFoundError: there is no table to replace.
@@ -224,7 +227,7 @@ def find_existing(log: TableLog, mode: CreateMode, entry: Entry | None = None) -
         raise nothing_to_replace(name)
     if snapshot is not None and mode is CreateMode.CREATE:
         raise already_exists(name) if entry is None else _not_empty(log, name)
-    if snapshot is None:
+    if snapshot is None and not (entry is not None and entry.is_known and entry.is_managed):
         _require_empty(log, mode, name)
     return snapshot
 
