@@ -13,10 +13,10 @@ MOST_REQUESTS = {
     "activate": 1,
     "first write": 9,
     "append": 4,
-    "merge by name": 13,
-    "merge by path": 13,
-    "merge by builder": 9,
-    "delete": 12,
+    "merge by name": 10,
+    "merge by path": 11,
+    "merge by builder": 7,
+    "delete": 9,
 }
 """A MERGE runs three jobs, whatever asks for it; its result is two requests of PySpark's own."""
 

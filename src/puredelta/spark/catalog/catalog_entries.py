@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -59,6 +59,12 @@ def find_relation(spark: SparkSession, parts: Sequence[str]) -> CatalogTable | V
     if len(parts) > _PARTS_MAX:
         return None
     return session_catalog(spark).find_entry(spark, parts, provider=FORMAT)
+
+
+def look_up_together(spark: SparkSession, names: Collection[tuple[str, ...]]) -> None:
+    """Let the names of a statement be found with one request over Connect, where that is known."""
+    if is_connect(spark):
+        connect_entries.look_up_together(spark, names)
 
 
 class SessionCatalog(Protocol):

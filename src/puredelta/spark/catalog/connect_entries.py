@@ -16,7 +16,7 @@ import importlib
 import posixpath
 import re
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -363,6 +363,28 @@ def _find(spark: SparkSession, place: Sequence[str], name: str) -> _ShownEntry |
         if refused.getCondition() in _NO_SUCH_PLACE:
             return None
         raise
+    return _meant(spark, rows, place, name)
+
+
+def look_up_together(spark: SparkSession, names: Collection[tuple[str, ...]]) -> None:
+    """Ask for several names of one part in one request; `find_entry` answers by it in this call."""
+    asked = asked_names(spark)
+    new = {name for name in names if name not in asked}
+    if len(new) < _TOGETHER_MIN or not all(len(n) == 1 and _PLAIN.fullmatch(n[0]) for n in new):
+        return
+    pattern = "|".join(sorted(name for (name,) in new))
+    rows = run_on_server(spark, f"SHOW TABLE EXTENDED LIKE {quoted_text(pattern)}")
+    for (name,) in new:
+        asked[name,] = _meant(spark, rows, (), name)
+
+
+_TOGETHER_MIN = 2
+
+
+def _meant(
+    spark: SparkSession, rows: Sequence[Mapping[str, Any]], place: Sequence[str], name: str
+) -> _ShownEntry | None:
+    """Return the one among the tables and views shown that a name means."""
     named = [row for row in rows if row["tableName"] == name] or [
         row for row in rows if row["tableName"].lower() == name.lower() and not _is_cased(spark)
     ]

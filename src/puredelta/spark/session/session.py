@@ -92,7 +92,6 @@ class _Asked:
     """The answers of a Connect server that hold for one public call."""
 
     settings: Mapping[str, str] | None = None
-    files: set[str] = field(default_factory=set)
     names: dict[tuple[str, ...], Any] = field(default_factory=dict)
 
 
@@ -111,7 +110,7 @@ def known_settings(settings: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def one_call() -> Iterator[None]:
-    """Ask a Connect server once inside the context for settings, each name and each file."""
+    """Ask a Connect server once inside the context for settings and each name."""
     token = _of_call.set({}) if _of_call.get() is None else None
     try:
         yield
@@ -134,12 +133,18 @@ def asked_names(spark: SparkSession) -> dict[tuple[str, ...], Any]:
 
 
 def seen_files(spark: SparkSession) -> set[str]:
-    """Return the absolute URIs of files that the server has listed or written in this call.
+    """Return the absolute URIs of files that the server has listed or written for this session.
 
-    It is added to as they are seen.
+    It is added to as they are seen: a file of a table has a name that no other file gets.
     """
-    asked = _of_call.get()
-    return set() if asked is None else asked.setdefault(spark, _Asked()).files
+    seen = _seen.setdefault(spark, set())
+    if len(seen) > _SEEN_MAX:
+        seen.clear()
+    return seen
+
+
+_seen: WeakKeyDictionary[SparkSession, set[str]] = WeakKeyDictionary()
+_SEEN_MAX = 20_000
 
 
 def settings_of(spark: SparkSession) -> Mapping[str, str]:

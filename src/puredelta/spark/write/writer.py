@@ -40,7 +40,7 @@ from puredelta.protocol.table.change_data import CHANGE_TYPE
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session.data_access import DataIo, data_io
 from puredelta.spark.session.names import CHANGE, IS_CHANGE
-from puredelta.spark.session.session import is_connect
+from puredelta.spark.session.session import is_connect, seen_files
 from puredelta.spark.session.types import as_nullable, from_spark, quoted, to_spark, to_spark_type
 from puredelta.spark.values.constraints import Check, as_stored, guarded, table_checks
 from puredelta.spark.write.arrow_job import ArrowJob, run_arrow_job
@@ -132,6 +132,7 @@ def write_rows(
     ):
         written = describe(job, directory, config, store)
         job.require_rows(written.num_rows + written.num_changes)
+        seen_files(rows.sparkSession).update(f"{store.root_uri}/{file.path}" for file in job.files)
         return written
 
 

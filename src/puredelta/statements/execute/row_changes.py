@@ -10,6 +10,7 @@ from typing_extensions import assert_never
 from puredelta.commands.dml.execute import PreparedChange
 from puredelta.commands.read_table import read_table
 from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.catalog.catalog_entries import look_up_together
 from puredelta.spark.resolve.sql_text import require_parsable
 from puredelta.spark.resolve.table_attributes import as_named, qualified, table_identity
 from puredelta.spark.session.catalogs import find_identifier
@@ -57,6 +58,9 @@ def prepare_change(
     ``views`` must exist until the statement was executed or explained.
     """
     name = resolve_name(spark, statement.target.name)
+    if isinstance(statement, MergeStatement) and isinstance(statement.source, SourceTable):
+        source = statement.source.name
+        look_up_together(spark, {name.parts, source.parts} if isinstance(source, TableName) else ())
     view = find_view(spark, name)
     location = find_location(spark, name) if view is None else view.root_uri
     if location is None:
