@@ -426,6 +426,15 @@ class ErrorCode(Enum):
     UNSUPPORTED_SOURCE = ("DELTA_UNSUPPORTED_SOURCE", "0AKDD",
         "The target of MERGE, UPDATE or DELETE is a view.",
         "Name the table of the view.")
+    UNEXPECTED_PARTIAL_SCAN = ("DELTA_UNEXPECTED_PARTIAL_SCAN", "KD00A",
+        "The target of MERGE, UPDATE or DELETE is a view that shows a part of a table.",
+        "Name the table of the view.")
+    ONLY_OPERATION = ("DELTA_ONLY_OPERATION", "0AKDD",
+        "RESTORE names a view.",
+        "Name the table of the view.")
+    TABLE_ONLY_OPERATION = ("DELTA_TABLE_ONLY_OPERATION", "0AKDD",
+        "table_changes names a view.",
+        "Name the table of the view.")
     EXPECT_TABLE_NOT_VIEW = ("EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE", "42809",
         "A statement about tables names a view.",
         "Name the table of the view.")

@@ -2747,8 +2747,13 @@ class Message(Enum):
         "The name {name} belongs to another catalog than the session's. Name a table of the "
         "session catalog, or a path: delta.`/path`.",
     )
-    OPERATION_NOT_ALLOWED_PARTIAL_VIEW = (
-        ErrorCode.OPERATION_NOT_ALLOWED,
+    SCHEMA_CHANGE_SINCE_ANALYSIS_VIEW = (
+        ErrorCode.SCHEMA_CHANGE_SINCE_ANALYSIS,
+        "The view {view} has other columns than its table ({columns}), so it cannot be the target "
+        "of a MERGE. Name the table itself: delta.`{root_uri}`.",
+    )
+    UNEXPECTED_PARTIAL_SCAN = (
+        ErrorCode.UNEXPECTED_PARTIAL_SCAN,
         "{operation} of the view {name} is not possible: a view may be a target only if it "
         "shows every column of a table under its own name and nothing else. Name the table "
         "itself: delta.`{root_uri}`.",
@@ -2801,6 +2806,16 @@ class Message(Enum):
     UNSUPPORTED_SOURCE = (
         ErrorCode.UNSUPPORTED_SOURCE,
         "{operation} of {view} is not possible: it is a view. Name the table whose rows it shows.",
+    )
+    TABLE_ONLY_OPERATION = (
+        ErrorCode.TABLE_ONLY_OPERATION,
+        "{operation} is possible for tables only, and {view} is a view. Name the table whose rows "
+        "it shows.",
+    )
+    ONLY_OPERATION = (
+        ErrorCode.ONLY_OPERATION,
+        "{operation} is possible for Delta tables only, and {view} is a view. Name the table whose "
+        "rows it shows.",
     )
     EXPECT_TABLE_NOT_VIEW = (
         ErrorCode.EXPECT_TABLE_NOT_VIEW,

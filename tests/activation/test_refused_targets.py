@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 import puredelta
 from puredelta.errors import DeltaError, ErrorCode
@@ -81,7 +82,11 @@ def test_a_rule_is_for_tables_only(views: SparkSession, tmp_path: Path) -> None:
         ("DESCRIBE HISTORY {}", "DESCRIBE HISTORY"),
         ("DESCRIBE DETAIL {}", "DESCRIBE DETAIL"),
         ("GENERATE symlink_format_manifest FOR TABLE {}", "GENERATE"),
-        ("RESTORE TABLE {} TO VERSION AS OF 0", "RESTORE"),
+        ("ALTER TABLE {} DROP FEATURE deletionVectors", "ALTER TABLE ... DROP FEATURE"),
+        (
+            "ALTER TABLE {} ALTER COLUMN id SYNC IDENTITY",
+            "ALTER TABLE ... ALTER COLUMN ... SYNC IDENTITY",
+        ),
     ],
 )
 def test_a_command_of_delta_is_for_tables_only(
@@ -93,6 +98,108 @@ def test_a_command_of_delta_is_for_tables_only(
         assert f"'{operation}' expects a table but {view} is a view" in str(caught.value)
     with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
         views.sql(text.format("no_such_name"))
+
+
+@pytest.mark.parametrize(
+    ("text", "condition"),
+    [
+        ("RESTORE TABLE {} TO VERSION AS OF 0", "DELTA_ONLY_OPERATION"),
+        ("SELECT * FROM table_changes('{}', 0)", "DELTA_TABLE_ONLY_OPERATION"),
+        ("CREATE TABLE copied SHALLOW CLONE {}", "DELTA_CLONE_UNSUPPORTED_SOURCE"),
+    ],
+)
+def test_a_view_has_no_versions(views: SparkSession, text: str, condition: str) -> None:
+    for view in ("plain", "stored", "stored_plain", "global_temp.everywhere"):
+        with pytest.raises(PySparkException, match=view) as caught:
+            views.sql(text.format(view))
+        assert caught.value.getCondition() == condition
+
+
+def test_views_as_targets_of_a_frame(views: SparkSession, tmp_path: Path) -> None:
+    """A view of a whole table is that table, and others are refused as in SQL text."""
+    rows = views.range(3).selectExpr("id", "id AS v")
+    rows.write.format("delta").mode("append").save(f"{tmp_path}/t")
+    shown = {
+        "whole": "SELECT v, id FROM rows_of_view",
+        "some": "SELECT * FROM rows_of_view WHERE id > 0",
+        "fewer": "SELECT id FROM rows_of_view",
+        "limited": "SELECT * FROM rows_of_view LIMIT 1",
+    }
+    found = {}
+    for name, query in shown.items():
+        views.sql(f"CREATE OR REPLACE TEMP VIEW {name} AS {query}")
+        try:
+            merge = views.range(1).alias("s").mergeInto(name, F.expr(f"{name}.id = s.id"))
+            merge.whenMatched().delete().merge()
+        except DeltaError as error:
+            found[name] = error.code
+        views.catalog.dropTempView(name)
+    assert found == {
+        "some": ErrorCode.UNEXPECTED_PARTIAL_SCAN,
+        "fewer": ErrorCode.SCHEMA_CHANGE_SINCE_ANALYSIS,
+        "limited": ErrorCode.UNSUPPORTED_SOURCE,
+    }
+    assert views.table("rows_of_view").count() == 2
+
+
+INSERTS: dict[str, Callable[[SparkSession, str], object]] = {
+    "INSERT": lambda spark, name: spark.sql(f"INSERT INTO {name} VALUES (7, 7)"),
+    "columns": lambda spark, name: spark.sql(f"INSERT INTO {name} (v, id) VALUES (7, 7)"),
+    "OVERWRITE": lambda spark, name: spark.sql(f"INSERT OVERWRITE {name} VALUES (7, 7)"),
+    "insertInto": lambda spark, name: spark.sql("SELECT 7L, 7L").write.insertInto(name),
+    "overwrite": lambda spark, name: spark.sql("SELECT 7L, 7L").write.insertInto(name, True),
+}
+
+
+@pytest.mark.parametrize("how", INSERTS)
+def test_rows_that_are_inserted_into_a_view_of_a_frame_are_not_lost(
+    active: SparkSession, tmp_path: Path, how: str
+) -> None:
+    """Spark wrote them to a directory that no table has, and said nothing."""
+    path, insert = f"{tmp_path}/t", INSERTS[how]
+    active.sql("SELECT 1L AS id, 1L AS v").write.format("delta").save(path)
+    rows = active.read.format("delta").load(path)
+    rows.createOrReplaceTempView("frame")
+    rows.createOrReplaceGlobalTempView("frame")
+    expected = [(1, 1), (7, 7)] if how in {"INSERT", "columns", "insertInto"} else [(7, 7)]
+    for name in ("frame", "global_temp.frame"):
+        insert(active, name)
+        found = active.read.format("delta").load(path).distinct().collect()
+        assert sorted(map(tuple, found)) == expected
+    old = active.read.format("delta").option("versionAsOf", 0).load(path)
+    old.createOrReplaceTempView("frame")
+    with pytest.raises(DeltaError) as caught:
+        insert(active, "frame")
+    assert caught.value.code is ErrorCode.FAILED_SCAN_WITH_HISTORICAL_VERSION
+    active.sql(f"CREATE OR REPLACE TEMP VIEW frame AS SELECT * FROM delta.`{path}`")
+    with pytest.raises(AnalysisException, match="EXPECT_TABLE_NOT_VIEW"):
+        insert(active, "frame")
+    active.catalog.dropTempView("frame")
+    active.catalog.dropGlobalTempView("frame")
+
+
+def test_without_activation_spark_refuses_to_insert_into_a_view(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    puredelta.write(spark.sql("SELECT 1L AS id, 1L AS v"), tmp_path / "t")
+    puredelta.read(spark, tmp_path / "t").createOrReplaceTempView("frame")
+    for insert in INSERTS.values():
+        with pytest.raises(AnalysisException, match="single path"):
+            insert(spark, "frame")
+    assert puredelta.read(spark, tmp_path / "t").count() == 1
+    spark.catalog.dropTempView("frame")
+
+
+def test_a_view_of_a_view_of_a_name_shows_the_table(views: SparkSession) -> None:
+    """The name of the inner view was looked up in the catalog alone."""
+    views.sql("INSERT INTO rows_of_view VALUES (1, 1), (2, 2)")
+    views.sql("CREATE OR REPLACE TEMP VIEW inner_view AS SELECT * FROM rows_of_view")
+    views.sql("CREATE OR REPLACE TEMP VIEW outer_view AS SELECT * FROM inner_view")
+    assert views.table("outer_view").count() == 2
+    views.sql("DELETE FROM outer_view WHERE id = 1")
+    assert views.sql("SELECT * FROM outer_view").collect() == [(2, 2)]
+    for name in ("inner_view", "outer_view"):
+        views.catalog.dropTempView(name)
 
 
 def test_replace_where_has_no_subquery(views: SparkSession) -> None:

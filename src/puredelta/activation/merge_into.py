@@ -34,6 +34,12 @@ from puredelta.spark.catalog.catalog_entries import find_table
 from puredelta.spark.jvm.catalog import SESSION_CATALOG
 from puredelta.spark.resolve.table_attributes import qualified, table_identity
 from puredelta.spark.session.pyspark_errors import methods_like_pyspark
+from puredelta.statements.execute.views import (
+    find_view,
+    require_no_view,
+    require_whole_columns,
+    require_whole_table,
+)
 from puredelta.statements.names.names import find_location, require_table
 from puredelta.statements.parse.table_name import TableName
 
@@ -45,22 +51,33 @@ class MergeTarget:
     log: TableLog
     rows: DataFrame
     """An empty frame; its columns are qualified by the name."""
+    view: str | None = None
+    """Its name, if it is a temporary view of a table."""
 
 
 def find_target(spark: SparkSession, name: TableName) -> MergeTarget | None:
-    """Return the Delta table of a name; None for anything else, and for names over Connect.
+    """Return the Delta table of a name, or of a temporary view; None for anything else.
 
     Raises:
         TableNotFoundError: it is a path, and there is no table.
+        DeltaError: it is a view that shows less than a table (M-31).
     """
-    location = find_location(spark, name)
+    view = find_view(spark, name)
+    location = find_location(spark, name) if view is None else view.root_uri
     if location is None:
+        require_no_view(spark, name, "MERGE")
         return None
     log = require_table(spark, location, name)
+    if view is not None:
+        require_whole_table(view, name, "MERGE", log=log)
     columns = table_identity(spark, log.snapshot().config.schema)
     entry = None if name.path is not None else find_table(spark, name.parts)
     qualifier = name.qualifier if entry is None else (SESSION_CATALOG, entry.database, entry.name)
-    return MergeTarget(log=log, rows=qualified(columns, qualifier))
+    return MergeTarget(
+        log=log,
+        rows=qualified(columns, qualifier),
+        view=None if view is None else name.parts[-1],
+    )
 
 
 @methods_like_pyspark
@@ -98,6 +115,8 @@ class DeltaMergeInto(MergeIntoWriter):
             UnsupportedError: the table or the statement needs a feature that is not implemented.
             ConflictError: another writer changed data that this MERGE read.
         """
+        if self._target.view is not None:
+            require_whole_columns(self._spec.clauses, self._target.view)
         prepared = PreparedChange(
             spark=self._source_rows.sparkSession,
             log=self._target.log,

@@ -41,7 +41,8 @@ from puredelta.spark.session.storage import file_system_options, open_log
 from puredelta.spark.session.types import to_spark
 from puredelta.spark.values.inserted_rows import stored_by_name
 from puredelta.spark.write.writer_settings import PARQUET_PREFIX
-from puredelta.statements.names.names import existing_location, find_location
+from puredelta.statements.execute.views import find_insert_location
+from puredelta.statements.names.names import existing_location
 from puredelta.statements.parse.table_name import TableName
 
 logger = logging.getLogger(__name__)
@@ -222,7 +223,7 @@ def insert_into(rows: DataFrame, name: TableName, *, overwrite: bool) -> bool:
     Raises:
         pyspark.errors.AnalysisException: the values do not fit.
     """
-    location = find_location(rows.sparkSession, name)
+    location = find_insert_location(rows.sparkSession, name)
     if location is None:
         return False
     insert_rows(rows, open_log(rows.sparkSession, location), InsertRequest(overwrite=overwrite))

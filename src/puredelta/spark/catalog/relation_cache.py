@@ -147,6 +147,8 @@ def find_relations(
                 views.append(view)
                 inner = named_relations(spark, view.text)
                 pending += [as_seen_from(view.namespace, other) for other in inner]
+                if not view.database:  # a temporary view may name another one
+                    pending += [other for other in inner if len(other) == 1]
             case None:
                 refresh_path_view(spark, name)
     return NamedRelations(tables=tuple(found.values()), views=tuple(views))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import TypeAlias
 
 from pyspark.errors import AnalysisException
@@ -18,9 +19,10 @@ from puredelta.log.files.clock import random_id
 from puredelta.spark.jvm.expressions import Expression
 from puredelta.spark.jvm.frames import analyzed_plan, logical_plan
 from puredelta.spark.jvm.plans import Plan
-from puredelta.spark.scan.table_rows import PlanOrigin, find_origin, find_origins, table_rows
+from puredelta.spark.scan.table_rows import PlanOrigin, find_origin, table_rows
+from puredelta.spark.session.names import quote_name
+from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.storage import open_log
-from puredelta.spark.session.types import quoted
 
 _PREFIX = "__puredelta_shown_"
 _GLOBAL = "global_temp"
@@ -80,7 +82,20 @@ def _make(rows: DataFrame, name: str, *, is_global: bool) -> str:
     return name
 
 
+_GLOBAL_PARTS = 2
 _WRAPPERS = frozenset({"View", "SubqueryAlias"})
+_OPERATORS = _WRAPPERS | {"Project", "Filter"}
+
+
+class Shown(Enum):
+    """The rows and columns of its table that a view shows."""
+
+    COLUMNS = auto()
+    """All rows, and columns of the table under their own names."""
+    COMPUTED = auto()
+    """All rows, and columns that are renamed or computed."""
+    FILTERED = auto()
+    """Some rows, chosen by a condition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +105,7 @@ class ViewOrigin:
     table: PlanOrigin
     columns: tuple[str, ...]
     """Of the view."""
-    is_plain: bool
-    """Whether the view does nothing but choose columns of the table, under their own names."""
+    shown: Shown
 
     @property
     def root_uri(self) -> str:
@@ -99,46 +113,68 @@ class ViewOrigin:
         return self.table.root_uri
 
 
-def find_view_origin(spark: SparkSession, view: str) -> ViewOrigin | None:
+def find_view_origin(spark: SparkSession, parts: Sequence[str]) -> ViewOrigin | None:
     """Return the table whose rows a temporary view shows; None if there is no such view,
-    or it shows something else, or several tables.
+    or it shows something else, such as a limit, a join, a union or an aggregate.
 
     The view must have been made from a frame of this library, such as
     ``puredelta.read(...).createOrReplaceTempView(...)``. Runs no job. Classic sessions only.
     """
-    name = quoted(view)
+    rows = _view_rows(spark, parts)
+    if rows is None:
+        return None
+    found = _shown_table(analyzed_plan(rows))
+    if found is None:
+        return None
+    table, shown = found
+    return ViewOrigin(table=table, columns=tuple(rows.columns), shown=shown)
+
+
+def find_inserted_table(spark: SparkSession, parts: Sequence[str]) -> PlanOrigin | None:
+    """Return the table of a temporary view made from a frame that is the table; None otherwise.
+
+    Spark inserts into such a view of files, and refuses a view of SQL text. Over Connect the rows
+    of a table are no relation, so Spark refuses these, too: None.
+    """
+    rows = None if is_connect(spark) else _view_rows(spark, parts)
+    if rows is None:
+        return None
+    plan = analyzed_plan(rows)
+    while (table := find_origin(plan)) is None:
+        children = plan.children()
+        if plan.kind not in _WRAPPERS or len(children) != 1:
+            return None
+        (plan,) = children
+    return table
+
+
+def _view_rows(spark: SparkSession, parts: Sequence[str]) -> DataFrame | None:
+    """Return the rows of a temporary view, which may be a global one."""
+    if len(parts) != 1 and (len(parts) != _GLOBAL_PARTS or parts[0].lower() != _GLOBAL):
+        return None
+    name = quote_name(parts)
     try:
         if not spark.catalog.getTable(name).isTemporary:
             return None
     except AnalysisException:
         return None
-    rows = spark.table(name)
-    plan = analyzed_plan(rows)
-    tables = {origin for _, origin in find_origins(plan)}
-    if len({table.root_uri for table in tables}) != 1:
-        return None
-    return ViewOrigin(
-        table=min(tables, key=lambda table: not table.is_time_travel),
-        columns=tuple(rows.columns),
-        is_plain=_is_plain(plan),
-    )
+    return spark.table(name)
 
 
-def _is_plain(plan: Plan) -> bool:
-    """Return whether nothing but wrappers is above the scan."""
-    while find_origin(plan) is None:
-        children = plan.children()
-        if len(children) != 1 or not _is_wrapper(plan):
-            return False
+def _shown_table(plan: Plan) -> tuple[PlanOrigin, Shown] | None:
+    """Return the table below nothing but projections and conditions, and judge these."""
+    shown = Shown.COLUMNS
+    while (table := find_origin(plan)) is None:
+        children, kind = plan.children(), plan.kind
+        if len(children) != 1 or kind not in _OPERATORS:
+            return None
+        if kind == "Filter":
+            shown = Shown.FILTERED
+        elif kind == "Project" and shown is Shown.COLUMNS:
+            columns = map(_is_plain_column, plan.projections())
+            shown = Shown.COLUMNS if all(columns) else Shown.COMPUTED
         (plan,) = children
-    return True
-
-
-def _is_wrapper(plan: Plan) -> bool:
-    kind = plan.kind
-    if kind != "Project":
-        return kind in _WRAPPERS
-    return all(_is_plain_column(column) for column in plan.projections())
+    return table, shown
 
 
 def _is_plain_column(column: Expression) -> bool:

@@ -104,8 +104,11 @@ class IndexMaker:
     options: Any
     """Of the reader, as a Scala ``Map``."""
 
-    def listed(self, files: ListedFiles) -> Any:
+    def listed(self, files: ListedFiles, *, is_location: bool = False) -> Any:
         """Return Spark's own index of exactly these files.
+
+        As the location of a relation it has a second path without files: Spark would write to one
+        (INSERT INTO a view of the relation), where there is no log.
 
         Raises:
             PartitionValueError: a value is not of its column's type.
@@ -113,19 +116,22 @@ class IndexMaker:
         jvm = jvm_of(self.spark)
         mapper, map_type = _status_mapper(jvm)
         statuses = mapper.readValue(files.virtual, map_type)
-        leaves = java_class(jvm, "java.util.Arrays").copyOf(
-            get_method(statuses, "values")().toArray(),
-            files.count,
-            java_class(jvm, "java.lang.Class").forName("[Lorg.apache.hadoop.fs.FileStatus;"),
-        )
+        arrays = java_class(jvm, "java.util.Arrays")
+        kind = java_class(jvm, "java.lang.Class").forName("[Lorg.apache.hadoop.fs.FileStatus;")
+        values = get_method(statuses, "values")().toArray()
+        leaves = arrays.copyOf(values, files.count, kind)
         cache = java_class(jvm, f"{DATASOURCES}.SharedInMemoryCache")(_UNBOUNDED, -1)
         cache = cache.createForNewClient()
         root_path = java_class(jvm, "org.apache.hadoop.fs.Path")(files.root)
         cache.putLeafFiles(root_path, leaves)
+        root_paths = [root_path]
+        if is_location:
+            root_paths.append(java_class(jvm, "org.apache.hadoop.fs.Path")(f"{files.root}-none"))
+            cache.putLeafFiles(root_paths[-1], arrays.copyOf(values, 0, kind))
         every_column = T.StructType([*self.data.fields, *self.partitions.fields])
         index = java_class(jvm, f"{DATASOURCES}.InMemoryFileIndex")(
             self.reader,
-            scala_seq(jvm, [root_path]),
+            scala_seq(jvm, root_paths),
             self.options,
             scala_some(jvm, java_type(jvm, every_column)),
             cache,
@@ -146,7 +152,7 @@ class IndexMaker:
         index = AskedIndex(
             files,
             make=self.listed,
-            root_paths=scala_seq(jvm, [root_path]),
+            root_paths=scala_seq(jvm, [root_path, root_path]),  # as above
             partition_schema=java_type(jvm, self.partitions),
         )
         if files.at_once:
@@ -331,7 +337,7 @@ def relation_rows(spark: SparkSession, relation: FileRelation) -> DataFrame:
     index: Any
     match relation.files:
         case ListedFiles() as files:
-            index = maker.listed(files)
+            index = maker.listed(files, is_location=True)
         case FilesOnDemand() as files:
             index = maker.asked(files)
     made = java_class(jvm, f"{DATASOURCES}.HadoopFsRelation")(

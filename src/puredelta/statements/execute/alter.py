@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 from typing_extensions import assert_never
@@ -52,6 +54,7 @@ from puredelta.statements.names.names import (
     find_catalog_name,
     find_location,
     find_other_table,
+    is_known,
     is_view,
     names_files,
     not_found,
@@ -97,7 +100,7 @@ def alter(spark: SparkSession, statement: AlterStatement, *, text: str) -> DataF
     table, change = resolve_name(spark, statement.table), statement.change
     location = find_location(spark, table)
     if location is None:
-        _require_no_view(spark, table, change)
+        _require_no_view(spark, table, statement)
         return None
     if statement.known_to_spark:
         require_parsable(spark, text)
@@ -114,25 +117,33 @@ def alter(spark: SparkSession, statement: AlterStatement, *, text: str) -> DataF
     return no_rows(spark)
 
 
-def _require_no_view(
-    spark: SparkSession, name: TableName, change: TableChange | SetLocation
-) -> None:
-    """Refuse a rule for a view, or for files by their path, for which Spark has an internal error.
+def _require_no_view(spark: SparkSession, name: TableName, statement: AlterStatement) -> None:
+    """Refuse a change of a view where Spark cannot: it has an internal error, or no such clause.
 
     Raises:
         InvalidRequestError: it is a view (EXPECT_TABLE_NOT_VIEW).
-        TableNotFoundError: it is like ``parquet.`/path` ``.
+        TableNotFoundError: it is like ``parquet.`/path` ``, or Spark has no such clause, and there
+            is no table.
     """
-    if not isinstance(change, AddCheck | DropConstraint):
+    change = next((kind for kind in _NOT_OF_VIEWS if isinstance(statement.change, kind)), None)
+    if change is None:
         return
     if is_view(spark, name):
-        verb = "ADD" if isinstance(change, AddCheck) else "DROP"
-        operation = f"ALTER TABLE ... {verb} CONSTRAINT"
+        operation = f"ALTER TABLE ... {_NOT_OF_VIEWS[change]}"
         raise InvalidRequestError(
             Message.EXPECT_TABLE_NOT_VIEW, operation=operation, view=str(name)
         )
-    if names_files(name):
+    is_of_delta = change in (DropFeature, SyncIdentity)
+    if names_files(name) or (is_of_delta and not is_known(spark, name)):
         raise not_found(name)
+
+
+_NOT_OF_VIEWS: Mapping[type[TableChange], str] = {
+    AddCheck: "ADD CONSTRAINT",
+    DropConstraint: "DROP CONSTRAINT",
+    DropFeature: "DROP FEATURE",
+    SyncIdentity: "ALTER COLUMN ... SYNC IDENTITY",
+}
 
 
 def _require_location(spark: SparkSession, table: TableName, now: str, wanted: str) -> None:

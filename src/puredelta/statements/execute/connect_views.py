@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from puredelta.errors import Message, UnsupportedError
 from puredelta.protocol.schema.sql_lexer import is_identifier, tokenize, unquoted
 from puredelta.spark.catalog.catalog_entries import find_relation
-from puredelta.spark.catalog.table_views import ViewOrigin
+from puredelta.spark.catalog.table_views import Shown, ViewOrigin
 from puredelta.spark.jvm.catalog import ViewEntry
 from puredelta.spark.scan.own_reads import read_tables
 from puredelta.spark.session.names import quote_name
@@ -110,38 +110,66 @@ def find_text_view(spark: SparkSession, parts: Sequence[str]) -> ViewOrigin | No
         return None
     rows = catalog_rows(spark, parts)
     tables = set() if rows is None else set(read_tables(rows))
-    if rows is None or len({table.root_uri for table in tables}) != 1:
+    shown = _shown_rows(spark, view)
+    if rows is None or shown is None or len({table.root_uri for table in tables}) != 1:
         return None
     return ViewOrigin(
         table=min(tables, key=lambda table: not table.is_time_travel),
         columns=tuple(rows.columns),
-        is_plain=_is_plain(spark, view),
+        shown=shown,
     )
 
 
-def _is_plain(spark: SparkSession, view: ViewEntry, depth: int = 0) -> bool:
-    """Return whether a view chooses columns of a table under their names, and does nothing else."""
+def _shown_rows(spark: SparkSession, view: ViewEntry, depth: int = 0) -> Shown | None:
+    """Judge the text of a view; None if it computes columns, or is more than a condition."""
     cursor = Cursor(view.text)
     if not cursor.accept("TABLE"):
         if not cursor.accept("SELECT"):
-            return False
+            return None
         if not cursor.accept("*"):
             _skip_columns(cursor)
         if not cursor.accept("FROM"):
-            return False
+            return None
     name = cursor.accept_name()
     if not name:
-        return False
+        return None
     cursor.alias(unless="WHERE")
+    is_filtered = cursor.accept("WHERE")
+    while is_filtered and not (cursor.is_done or any(map(cursor.sees, _AFTER_CONDITION))):
+        cursor.skip()
     while cursor.accept(";"):
         pass
     if not cursor.is_done or depth > _VIEWS_MAX:
-        return False
+        return None
     if len(name) == 1 and view.namespace:
         temporary = not view.database
         name = name_in_view(spark, view.namespace, name) if temporary else (*view.namespace, *name)
     below = find_relation(spark, name)
-    return not isinstance(below, ViewEntry) or _is_plain(spark, below, depth + 1)
+    under: Shown | None = Shown.COLUMNS
+    if isinstance(below, ViewEntry):
+        under = _shown_rows(spark, below, depth + 1)
+    return Shown.FILTERED if is_filtered and under is Shown.COLUMNS else under
+
+
+_AFTER_CONDITION = (
+    "GROUP",
+    "HAVING",
+    "WINDOW",
+    "ORDER",
+    "SORT",
+    "CLUSTER",
+    "DISTRIBUTE",
+    "LIMIT",
+    "OFFSET",
+    "UNION",
+    "INTERSECT",
+    "EXCEPT",
+    "MINUS",
+    "QUALIFY",
+    "|",
+    ";",
+)
+"""Words and signs after a condition that make it no mere filter."""
 
 
 def _skip_columns(cursor: Cursor) -> None:

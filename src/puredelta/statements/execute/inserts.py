@@ -17,7 +17,7 @@ from puredelta.spark.session.names import quote_name
 from puredelta.spark.session.session import settings_of
 from puredelta.spark.session.storage import open_log
 from puredelta.statements.execute.stated import StatementText
-from puredelta.statements.names.names import find_location
+from puredelta.statements.execute.views import find_insert_location
 from puredelta.statements.parse.expression_text import has_default, with_defaults
 from puredelta.statements.parse.table_name import TableName
 
@@ -32,7 +32,7 @@ def insert(spark: SparkSession, statements: Sequence[InsertInto], *, text: State
         UnsupportedError: a clause that is not implemented, or some tables are no Delta tables.
         InvalidRequestError, pyspark.errors.AnalysisException: an error of `plan_insert`.
     """
-    found = {s.name: find_location(spark, TableName(s.name)) for s in statements}
+    found = {s.name: find_insert_location(spark, TableName(s.name)) for s in statements}
     locations = {name: location for name, location in found.items() if location is not None}
     if not locations:
         return False

@@ -16,7 +16,13 @@ from puredelta.spark.resolve.table_attributes import as_named, qualified, table_
 from puredelta.spark.session.catalogs import find_identifier
 from puredelta.spark.session.names import quote_name
 from puredelta.spark.session.storage import open_log
-from puredelta.statements.execute.views import find_view, require_no_view, require_whole_table
+from puredelta.statements.execute.views import (
+    find_view,
+    require_no_view,
+    require_whole_columns,
+    require_whole_table,
+    target_operation,
+)
 from puredelta.statements.names.catalog_query import with_tables
 from puredelta.statements.names.names import (
     find_location,
@@ -61,16 +67,19 @@ def prepare_change(
     if isinstance(statement, MergeStatement) and isinstance(statement.source, SourceTable):
         source = statement.source.name
         look_up_together(spark, {name.parts, source.parts} if isinstance(source, TableName) else ())
-    view = find_view(spark, name)
+    view, operation = find_view(spark, name), target_operation(statement)
     location = find_location(spark, name) if view is None else view.root_uri
     if location is None:
         require_target(name)
-        require_no_view(spark, name, statement)
+        require_no_view(spark, name, operation)
         return None
     require_parsable(spark, without_changes_clauses(text))
     log, subqueries = open_log(spark, location), Subqueries(spark, statement.ctes, views)
     if view is not None:
-        require_whole_table(view, name, statement, log=log)
+        require_whole_table(view, name, operation, log=log)
+        if isinstance(statement, MergeStatement):
+            qualifier = statement.target.alias or name.parts[-1]
+            require_whole_columns(statement.spec.clauses, qualifier)
     target_rows = _target_rows(spark, log, statement.target, name)
     match statement:
         case MergeStatement():

@@ -51,11 +51,13 @@ from puredelta.spark.session.storage import open_log
 from puredelta.spark.session.types import struct_as_nullable, without_table_metadata
 from puredelta.statements.execute.inserts import insert
 from puredelta.statements.execute.stated import StatementText
+from puredelta.statements.execute.views import find_insert_location
 from puredelta.statements.names.names import (
     find_catalog_name,
     find_location,
     find_log,
     find_other_format,
+    is_view,
     require_table,
     resolve_name,
 )
@@ -179,7 +181,7 @@ def concerns_delta(spark: SparkSession, statement: SparkParsedStatement, text: s
         return is_format or _in_catalog(spark, statement.targets[0].name)
     if isinstance(name, ComputedName):
         return True  # the name is computed later
-    return find_location(spark, name) is not None
+    return find_insert_location(spark, name) is not None
 
 
 def _in_catalog(spark: SparkSession, name: TableReference) -> bool:
@@ -281,7 +283,8 @@ def _source(spark: SparkSession, name: TableName, state: TimeTravel | None) -> S
     try:
         log = find_log(spark, name)
     except TableNotFoundError as missing:
-        if (provider := find_other_format(spark, name)) is None:
+        provider = "view" if is_view(spark, name) else find_other_format(spark, name)
+        if provider is None:
             raise
         raise _unsupported_source(name, provider) from missing
     if state is None:

@@ -6,11 +6,12 @@ A temporary view reads its tables again on each use. A permanent view keeps its 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.commands.dml.spec import Star, Update, operation_name
+from puredelta.commands.dml.spec import Clause, Star, Update, operation_name
 from puredelta.commands.read_table import read_table
 from puredelta.errors import InvalidRequestError, Message, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
@@ -20,16 +21,23 @@ from puredelta.spark.catalog.relation_cache import (
     find_relations,
     named_relations,
 )
-from puredelta.spark.catalog.table_views import ViewOrigin, find_view_origin, path_view, shown_view
+from puredelta.spark.catalog.table_views import (
+    Shown,
+    ViewOrigin,
+    find_inserted_table,
+    find_view_origin,
+    path_view,
+    shown_view,
+)
 from puredelta.spark.jvm.catalog import ViewEntry
 from puredelta.spark.jvm.frames import analyzed_plan
 from puredelta.spark.jvm.stored_text import define_view, view_query
-from puredelta.spark.scan.table_rows import scanned_table
+from puredelta.spark.scan.table_rows import PlanOrigin, scanned_table
 from puredelta.spark.session.catalogs import find_identifier
 from puredelta.spark.session.names import display_name, parse_name, quote_name
 from puredelta.spark.session.session import is_connect, no_rows
 from puredelta.statements.execute.connect_views import create_fixed_view, find_text_view
-from puredelta.statements.names.names import is_view, rows_in_catalog
+from puredelta.statements.names.names import find_location, is_view, rows_in_catalog
 from puredelta.statements.names.query_tables import with_views
 from puredelta.statements.names.stored_views import with_stored_views
 from puredelta.statements.names.views import Again, TemporaryViews
@@ -138,14 +146,38 @@ class _TablesOfView:
 
 def find_view(spark: SparkSession, target: TableName) -> ViewOrigin | None:
     """Return the target's rows if it is a temporary view over a Delta table."""
-    if len(target.parts) != 1:
-        return None
     if is_connect(spark):
-        return find_text_view(spark, target.parts)
-    return find_view_origin(spark, target.parts[0])
+        return find_text_view(spark, target.parts) if len(target.parts) == 1 else None
+    return find_view_origin(spark, target.parts)
 
 
-def require_no_view(spark: SparkSession, name: TableName, statement: RowStatement) -> None:
+def find_insert_location(spark: SparkSession, name: TableName) -> str | None:
+    """Return the location of a Delta table, which may have the name of a view of its frame.
+
+    Raises:
+        InvalidRequestError: the view shows a chosen version
+            (DELTA_FAILED_SCAN_WITH_HISTORICAL_VERSION).
+    """
+    location = find_location(spark, name)
+    if location is not None:
+        return location
+    table = find_inserted_table(spark, name.parts)
+    if table is not None and table.is_time_travel:
+        raise _historical(table, name)
+    return None if table is None else table.root_uri
+
+
+def _historical(table: PlanOrigin, name: TableName) -> InvalidRequestError:
+    return InvalidRequestError(
+        Message.FAILED_SCAN_WITH_HISTORICAL_VERSION,
+        name=name,
+        root_uri=table.root_uri,
+        historical_version=table.version,
+        view=str(name),
+    )
+
+
+def require_no_view(spark: SparkSession, name: TableName, operation: str) -> None:
     """Refuse a view as the target of a statement, unless Spark has an answer that is right.
 
     Of a view over a Delta table Spark would say that the table cannot be changed; DELETE of a view
@@ -160,63 +192,67 @@ def require_no_view(spark: SparkSession, name: TableName, statement: RowStatemen
         plan = analyzed_plan(spark.table(quote_name(name.parts)))
         if any(leaf.kind == "DataSourceV2Relation" for leaf in plan.leaves):
             return  # another source, which may change its rows
-        if _operation(statement) != "DELETE" and not any(map(scanned_table, plan.leaves)):
+        if operation != "DELETE" and not any(map(scanned_table, plan.leaves)):
             return
-    raise InvalidRequestError(
-        Message.UNSUPPORTED_SOURCE, operation=_operation(statement), view=str(name)
-    )
+    raise InvalidRequestError(Message.UNSUPPORTED_SOURCE, operation=operation, view=str(name))
 
 
-def _operation(statement: RowStatement) -> str:
+def target_operation(statement: RowStatement) -> str:
+    """Return the name of a statement in errors."""
     return "MERGE" if isinstance(statement, MergeStatement) else operation_name(statement.spec)
 
 
 def require_whole_table(
-    view: ViewOrigin, name: TableName, statement: RowStatement, *, log: TableLog
+    view: ViewOrigin, name: TableName, operation: str, *, log: TableLog
 ) -> None:
     """Refuse a view that shows less than the table: hidden values could be lost.
 
-    A MERGE cannot assign a field inside a column through a view either, as in delta-spark.
+    Errors have the classes of delta-spark. Only where delta-spark loses hidden values, or has an
+    internal error, does this function refuse with DELTA_UNEXPECTED_PARTIAL_SCAN.
 
     Raises:
-        UnsupportedError: the view filters, computes, renames or leaves out columns.
+        UnsupportedError: the view filters, computes or renames, or leaves out columns
+            (DELTA_UNEXPECTED_PARTIAL_SCAN).
         InvalidRequestError: the view shows a chosen version, by number or time
-            (DELTA_FAILED_SCAN_WITH_HISTORICAL_VERSION), or a MERGE assigns a field
-            (DELTA_MERGE_UNEXPECTED_ASSIGNMENT_KEY).
+            (DELTA_FAILED_SCAN_WITH_HISTORICAL_VERSION), or a MERGE has a view with more or fewer
+            columns (DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS).
     """
-    operation = _operation(statement)
     if view.table.is_time_travel:
-        raise InvalidRequestError(
-            Message.FAILED_SCAN_WITH_HISTORICAL_VERSION,
-            name=name,
-            root_uri=view.root_uri,
-            historical_version=view.table.version,
-            view=str(name),
-        )
+        raise _historical(view.table, name)
     config = log.snapshot().config
-    table = config.schema
-    as_it_is = view.is_plain and view.columns == table.names
+    table, chooses = config.schema, view.shown is Shown.COLUMNS
+    as_it_is = chooses and view.columns == table.names
     if config.generated_columns and not as_it_is and operation != "DELETE":  # M-31
         raise InvalidRequestError(
             Message.OPERATION_ON_TEMP_VIEW_WITH_GENERATED_COLS,
             root_uri=view.root_uri,
             operation=operation,
         )
-    if not view.is_plain or set(view.columns) != set(table.names):
+    is_whole = view.shown is not Shown.FILTERED
+    if operation == "MERGE" and is_whole and len(view.columns) != len(table.names):
+        raise InvalidRequestError(
+            Message.SCHEMA_CHANGE_SINCE_ANALYSIS_VIEW,
+            view=str(name),
+            columns=", ".join(view.columns),
+            root_uri=view.root_uri,
+        )
+    if not chooses or set(view.columns) != set(table.names):
         raise UnsupportedError(
-            Message.OPERATION_NOT_ALLOWED_PARTIAL_VIEW,
+            Message.UNEXPECTED_PARTIAL_SCAN,
             operation=operation,
             name=name,
             root_uri=view.root_uri,
             view=str(name),
         )
-    if isinstance(statement, MergeStatement):
-        _require_whole_columns(name, statement)
 
 
-def _require_whole_columns(name: TableName, statement: MergeStatement) -> None:
-    qualifier = statement.target.alias or name.parts[-1]
-    for clause in statement.spec.clauses:
+def require_whole_columns(clauses: Iterable[Clause], qualifier: str) -> None:
+    """Refuse a MERGE through a view that assigns a field inside a column, as in delta-spark.
+
+    Raises:
+        InvalidRequestError: a clause assigns one (DELTA_MERGE_UNEXPECTED_ASSIGNMENT_KEY).
+    """
+    for clause in clauses:
         if isinstance(clause.action, Update) and clause.action.assignments is not Star.STAR:
             for assignment in clause.action.assignments:
                 _require_whole_column(assignment.column, qualifier)

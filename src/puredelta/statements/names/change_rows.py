@@ -21,7 +21,7 @@ from puredelta.commands.row_changes import OPTIONS, read_row_changes
 from puredelta.errors import InvalidRequestError, Message
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.schema.sql_lexer import TokenKind, mentions, tokenize
-from puredelta.statements.names.names import find_log, require_table
+from puredelta.statements.names.names import open_table, require_table
 from puredelta.statements.parse.changes_clause import (
     BoundText,
     accept_changes_clause,
@@ -96,7 +96,7 @@ def _log(spark: SparkSession, function: str, argument: str, namespace: Sequence[
     named = parse_table_name(str(name))
     if named.path is not None:
         return require_table(spark, named.path, f"`{named.path}`")
-    return find_log(spark, named.seen_from(namespace))
+    return open_table(spark, named.seen_from(namespace), "table_changes")
 
 
 def _change_rows(spark: SparkSession, log: TableLog, arguments: Sequence[str]) -> DataFrame:

@@ -177,7 +177,8 @@ def open_table(spark: SparkSession, table: TableArgument, operation: str) -> Tab
 
     Raises:
         TableNotFoundError: as of `find_log`.
-        InvalidRequestError: it is a view (EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE).
+        InvalidRequestError: it is a view (EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE, of RESTORE
+            DELTA_ONLY_OPERATION, of table_changes DELTA_TABLE_ONLY_OPERATION).
     """
     if isinstance(table, QuotedPath):
         return require_table(spark, table.path, table.path)
@@ -187,9 +188,15 @@ def open_table(spark: SparkSession, table: TableArgument, operation: str) -> Tab
     except TableNotFoundError as error:
         if not is_view(spark, name):
             raise
-        raise InvalidRequestError(
-            Message.EXPECT_TABLE_NOT_VIEW, operation=operation, view=str(name)
-        ) from error
+        refusal = _NO_VIEWS.get(operation, Message.EXPECT_TABLE_NOT_VIEW)
+        raise InvalidRequestError(refusal, operation=operation, view=str(name)) from error
+
+
+_NO_VIEWS = {
+    "RESTORE": Message.ONLY_OPERATION,
+    "table_changes": Message.TABLE_ONLY_OPERATION,
+}
+"""Operations that delta-spark refuses for views with an error class of their own."""
 
 
 def find_log(spark: SparkSession, name: TableName) -> TableLog:
