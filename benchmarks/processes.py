@@ -30,6 +30,16 @@ def processor_seconds() -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
+def processes_of_family() -> dict[int, float]:
+    """Return what each process that lives has used, without those that it started."""
+    found: dict[int, float] = {}
+    for member in _family():
+        with contextlib.suppress(OSError):
+            fields = Path(f"/proc/{member.pid}/stat").read_text().rpartition(") ")[2].split()
+            found[member.pid] = sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+    return found
+
+
 def forget_peaks() -> None:
     """Start the peaks of this process and those it started anew."""
     for member in _family():
