@@ -1,5 +1,7 @@
 """``python -m tests.fuzz.damaged --examples 100000``: mutate Parquet files, and survive them.
 
+With ``--large`` the files have more than 32 MB each.
+
 The files are used in children of this process, a few hundred in each, one after the other. A child
 that a signal ends, that needs more than `SECONDS_MAX` for a file or more memory than `memory_max`,
 or that meets an error that callers do not expect, is a violation; its seed is printed.
@@ -25,8 +27,8 @@ from random import Random
 import pyarrow as pa
 
 from tests.fuzz.logs import valid_log
-from tests.fuzz.parquet_files import valid_files
-from tests.fuzz.parquet_mutations import changed_file, mutated_file
+from tests.fuzz.parquet_files import large_files, valid_files
+from tests.fuzz.parquet_mutations import changed_file, mutated_file, mutated_large_file
 from tests.fuzz.parquet_outcome import USES, outcome_of_checkpoint, outcomes_of_file
 
 SECONDS_MAX = 20
@@ -53,6 +55,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--examples", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--large", action="store_true")
     options = parser.parse_args()
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
@@ -62,7 +65,7 @@ def main() -> int:
         _warm(Path(scratch))
         for first in range(options.seed, options.seed + options.examples, _BATCH):
             last = min(first + _BATCH, options.seed + options.examples)
-            counts += survived(first, last, Path(scratch))
+            counts += survived(first, last, Path(scratch), is_large=options.large)
             done = last - options.seed
             if done % _REPORTED == 0 or done == options.examples:
                 _report(counts, done, time.monotonic() - started)
@@ -94,7 +97,7 @@ def _is_read(result: str) -> bool:
     return not result.startswith(("refused", "left", "NotApplicable"))
 
 
-def survived(first: int, last: int, scratch: Path) -> Counter[str]:
+def survived(first: int, last: int, scratch: Path, *, is_large: bool = False) -> Counter[str]:
     """Use the files of some seeds in children; return what came of them."""
     counts: Counter[str] = Counter()
     shared = mmap.mmap(-1, _SHARED.size)
@@ -104,7 +107,7 @@ def survived(first: int, last: int, scratch: Path) -> Counter[str]:
         child = os.fork()
         if not child:
             os.close(reader)
-            _run(first, last, scratch, shared, writer)
+            _run(range(first, last), scratch, shared, writer, is_large=is_large)
         os.close(writer)
         with os.fdopen(reader) as answers:
             told = answers.read()
@@ -120,19 +123,19 @@ def survived(first: int, last: int, scratch: Path) -> Counter[str]:
     return counts
 
 
-def _run(first: int, last: int, scratch: Path, shared: mmap.mmap, writer: int) -> None:
+def _run(seeds: range, scratch: Path, shared: mmap.mmap, writer: int, *, is_large: bool) -> None:
     """Use files in a child, which ends here."""
     resource.setrlimit(resource.RLIMIT_AS, (_ADDRESSES_MAX, _ADDRESSES_MAX))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for name in (signal.SIGALRM, signal.SIGPROF):
         signal.signal(name, signal.SIG_DFL)
     with os.fdopen(writer, "w") as answers:
-        for seed in range(first, last):
+        for seed in seeds:
             shared[:] = _SHARED.pack(seed)
             signal.setitimer(signal.ITIMER_PROF, SECONDS_MAX)
             signal.alarm(WAIT_SECONDS_MAX)
             try:
-                for result in _outcomes(seed, scratch):
+                for result in _outcomes(seed, scratch, is_large=is_large):
                     print(result, file=answers)
             except BaseException:  # noqa: BLE001 - that is what is looked for
                 print(f"seed {seed}\n{traceback.format_exc()}", flush=True)  # noqa: T201
@@ -142,19 +145,20 @@ def _run(first: int, last: int, scratch: Path, shared: mmap.mmap, writer: int) -
     os._exit(0)
 
 
-def _outcomes(seed: int, scratch: Path) -> list[str]:
+def _outcomes(seed: int, scratch: Path, *, is_large: bool) -> list[str]:
     random = Random(seed)
+    valid = large_files() if is_large else valid_files()
     before = _peak_bytes()
-    if random.random() < 0.05:
+    if not is_large and random.random() < 0.05:
         files = dict(valid_log(random.choice(("classic", "parts", "parquet"))))
         name = random.choice(sorted(n for n in files if n.endswith(".parquet")))
         files[name] = content = changed_file(files[name], random, pages=False)
         found = outcome_of_checkpoint(files)
     else:
-        kind, content = mutated_file(random)
+        kind, content = mutated_large_file(random) if is_large else mutated_file(random)
         with tempfile.TemporaryDirectory(dir=scratch) as directory:
             uses = random.sample(USES, _USES_OF_EACH)
-            found = outcomes_of_file(Path(directory), content, valid_files()[kind], uses)
+            found = outcomes_of_file(Path(directory), content, valid[kind], uses)
     taken = _peak_bytes() - before
     assert taken <= memory_max(len(content)), f"{len(content)} bytes took {taken}"
     return [f"{use}: {_short(result)}" for use, result in found.items()]

@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -57,6 +58,39 @@ def valid_files() -> Mapping[str, bytes]:
 def any_file(random: Random) -> tuple[str, bytes]:
     """Return one of the valid files, and what it is."""
     return random.choice(sorted(valid_files().items()))
+
+
+@cache
+def large_files() -> Mapping[str, bytes]:
+    """Return files above 32 MB by what they are: more than is read of an object at once."""
+    numbers = np.random.default_rng(0)
+    found = {}
+    for kind, count, length, options in _LARGE:
+        texts = numbers.integers(97, 123, (count, length), np.uint8).tobytes().decode()
+        table = pa.table(
+            {
+                "id": pa.array(range(count), pa.int64()),
+                "i": pa.array(numbers.integers(0, 9, count), pa.int32()),
+                "t": [texts[n : n + length] for n in range(0, len(texts), length)],
+                "d": numbers.random(count),
+            }
+        )
+        sink = io.BytesIO()
+        pq.write_table(table, sink, **options)
+        found[kind] = sink.getvalue()
+    assert all(len(content) > _LARGE_BYTES for content in found.values())
+    return found
+
+
+_LARGE_BYTES = 32 << 20
+_PLAIN = {"use_dictionary": False, "write_page_index": True}
+_LARGE = (
+    ("large, one row group", 1_000_000, 32, {**_PLAIN, "row_group_size": 1_000_000}),
+    ("large, many row groups", 900_000, 30, {**_PLAIN, "row_group_size": 20_000}),
+    ("large, long texts", 1_200, 30_000, {"use_dictionary": ["t"], "row_group_size": 400}),
+    ("large, pages of version 2", 1_000_000, 32, {**_PLAIN, "data_page_version": "2.0"}),
+)
+"""Name, number of rows, length of texts and options of Arrow's writer."""
 
 
 def _files() -> Iterator[tuple[str, bytes]]:

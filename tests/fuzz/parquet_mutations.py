@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable
 from random import Random
 
@@ -24,7 +25,7 @@ from puredelta.worker.footers.thrift_compact import (
     unsigned,
     varint,
 )
-from tests.fuzz.parquet_files import any_file
+from tests.fuzz.parquet_files import any_file, large_files
 
 _NUMBERS = (0, 1, -1, 2, 3, 5, 7, 127, 128, 2**15, 2**31 - 1, 2**31, 2**40, 2**62, 2**63 - 1)
 
@@ -32,6 +33,12 @@ _NUMBERS = (0, 1, -1, 2, 3, 5, 7, 127, 128, 2**15, 2**31 - 1, 2**31, 2**40, 2**6
 def mutated_file(random: Random) -> tuple[str, bytes]:
     """Return one of the valid files with one to three changes, and what it was."""
     kind, content = any_file(random)
+    return kind, changed_file(content, random)
+
+
+def mutated_large_file(random: Random) -> tuple[str, bytes]:
+    """Return as `mutated_file`, of the files above 32 MB."""
+    kind, content = random.choice(sorted(large_files().items()))
     return kind, changed_file(content, random)
 
 
@@ -103,7 +110,7 @@ def _change_footer(content: bytes, random: Random) -> bytes:
 
 def _change_page_header(content: bytes, random: Random) -> bytes:
     """Change a field of the header of a page, which is found where a struct of one begins."""
-    starts = [n for n in range(4, footer_place(content)) if content[n : n + 1] == b"\x15"]
+    starts = [found.start() for found in re.finditer(b"\x15", content[: footer_place(content)])]
     if not starts:
         return content
     at = random.choice(starts)
