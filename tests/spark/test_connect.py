@@ -32,7 +32,7 @@ EXPECTED: dict[str, Any] = {
     "empty": [["p", "id", "n", "__puredelta_file", "__puredelta_row"], []],
     "staged": [["0", "0", "0"], ["1", "1", "0"]],
     "mapped_by_name": [["a b"], [["5"]]],
-    "mapped_by_id": "DELTA_UNSUPPORTED_ON_CONNECT",
+    "mapped_by_id": True,
     "hidden": "DELTA_UNSUPPORTED_DATA_FILE",
     "cached": [9, 9, 4, 9],
     "time_travel": [

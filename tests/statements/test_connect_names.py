@@ -51,7 +51,7 @@ EXPECTED: dict[str, Any] = {
             *["none"] * 3,
             "TEMP_TABLE_OR_VIEW_ALREADY_EXISTS",
             *["none"] * 7,
-            "DELTA_OPERATION_NOT_ALLOWED",
+            "DELTA_UNEXPECTED_PARTIAL_SCAN",
             "DELTA_UNSUPPORTED_SOURCE",
             *["DELTA_UNSUPPORTED_ON_CONNECT"] * 3,
         ],

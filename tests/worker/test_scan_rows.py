@@ -91,6 +91,13 @@ def test_a_column_that_the_file_lacks_is_null(file: Path) -> None:
     assert only["new"].null_count == 1000
 
 
+def test_a_file_without_field_ids_is_not_null_in_every_column(file: Path) -> None:
+    numbered = pa.schema([pa.field("id", pa.int64(), metadata={"PARQUET:field_id": "1"})])
+    with pytest.raises(ScanError, match=r"f\.parquet cannot be read by Arrow: it has no field ids"):
+        rows_of(layout(data=numbered, by_field_id=True), part(file))
+    assert rows_of(layout(data=pa.schema([]), by_field_id=True), part(file)).num_rows == 1000
+
+
 def test_an_object_is_read_as_a_file_is(file: Path) -> None:
     size = file.stat().st_size
     store: DataPath = ((f"file://{file.parent}", pickle.dumps({})), "f.parquet", size)

@@ -154,6 +154,11 @@ def _changed(kind: pa.DataType, change: _Change) -> pa.DataType:
 FIELD_ID = b"PARQUET:field_id"
 
 
+def has_field_id(field: pa.Field) -> bool:
+    """Return whether a column of a file has a number of its own."""
+    return FIELD_ID in (field.metadata or {})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnRules:
     """The way to find columns and fields in a file, and to read its values."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from puredelta.worker.file_columns import ColumnRules, as_stored
+from puredelta.worker.file_columns import ColumnRules, as_stored, has_field_id
 from puredelta.worker.files import DataPath, label
 from puredelta.worker.range_file import fetched_ahead
 from puredelta.worker.read_rows import (
@@ -124,6 +124,8 @@ def _rows(layout: ScanLayout, part: FilePart, file: OpenFile) -> Iterator[pa.Rec
         or names_no_calendar(file, layout.limits.only_spark),
     )
     present = list(file.schema_arrow)
+    if layout.by_field_id and layout.data and not any(map(has_field_id, present)):
+        raise OnlySparkError("it has no field ids, by which this table finds its columns")
     places = [rules.find(field, present) for field in layout.data]
     names = [None if place is None else present[place].name for place in places]
     stored = {name for name in names if name is not None}
