@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -22,6 +23,7 @@ from tests.statements.test_connect_names import EXPECTED
 _SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _READY = "Spark Connect server started"
 _MEMORY = "1g"
+_ERROR = re.compile(r"[\w.]+(Error|Exception)\b")
 
 
 def _printed(python: str, text: str) -> str:
@@ -68,7 +70,9 @@ def differences(python: str, url: str, directory: Path) -> list[str]:
         timeout=SECONDS_MAX,
     )
     if run.returncode:
-        return [run.stderr.strip().rpartition("\n")[2][:200]]
+        errors = [line for line in run.stderr.splitlines() if _ERROR.match(line)]
+        sys.stderr.write(f"{errors[-1] if errors else run.stderr[-1000:]}\n")
+        return list(EXPECTED)
     found = json.loads(run.stdout.splitlines()[-1])
     wrong = [name for name, right in EXPECTED.items() if found.get(name) != right]
     for name in wrong:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pyspark.errors import AnalysisException
 
 from puredelta.errors import CatalogError
-from puredelta.spark.catalog.connect_entries import _ShownEntry
+from puredelta.spark.catalog.connect_entries import _ShownEntry, prepare
 from tests.connect_session import ask
 
 
@@ -114,3 +115,34 @@ def test_texts_of_the_user_are_no_lines(comment: str, column: str) -> None:
 def test_a_text_that_looks_like_another_location_is_refused(comment: str) -> None:
     with pytest.raises(CatalogError, match="2 locations"):
         shown(comment=comment).table()
+
+
+class _RefusedError(AnalysisException):
+    def __init__(self, condition: str) -> None:
+        super().__init__(condition)
+        self.condition = condition
+
+    def getCondition(self) -> str:  # noqa: N802 - PySpark's name
+        return self.condition
+
+
+class _Server:
+    """A session whose server answers the registration of a data source with an error."""
+
+    def __init__(self, condition: str) -> None:
+        self.condition, self.asked = condition, 0
+        self.dataSource = self
+
+    def register(self, _: Any) -> None:
+        self.asked += 1
+        raise _RefusedError(self.condition)
+
+
+def test_a_server_that_has_the_package_knows_the_format() -> None:
+    """PySpark 4.0 refuses to replace a data source that its own Python has."""
+    server = _Server("DATA_SOURCE_ALREADY_EXISTS")
+    for _ in range(2):
+        prepare(server)  # type: ignore[arg-type]
+    assert server.asked == 1
+    with pytest.raises(AnalysisException, match="PYTHON_DATA_SOURCE_ERROR"):
+        prepare(_Server("PYTHON_DATA_SOURCE_ERROR"))  # type: ignore[arg-type]

@@ -43,10 +43,19 @@ _prepared: WeakSet[SparkSession] = WeakSet()
 
 
 def prepare(spark: SparkSession) -> None:
-    """Let the server's session make, alter and drop entries of the format; one request, once."""
-    if spark not in _prepared:
+    """Let the server's session make, alter and drop entries of the format; one request, once.
+
+    A server whose Python has this package knows the format already. PySpark 4.0 says so with an
+    error, newer ones replace it for the session.
+    """
+    if spark in _prepared:
+        return
+    try:
         spark.dataSource.register(entry_source())
-        _prepared.add(spark)
+    except AnalysisException as refused:
+        if refused.getCondition() != _KNOWN_SOURCE:
+            raise
+    _prepared.add(spark)
 
 
 def with_source(spark: SparkSession, call: Callable[[], Answer]) -> Answer:
@@ -66,6 +75,7 @@ def with_source(spark: SparkSession, call: Callable[[], Answer]) -> Answer:
 
 Answer = TypeVar("Answer")
 _UNKNOWN_SOURCE = "DATA_SOURCE_NOT_FOUND"
+_KNOWN_SOURCE = "DATA_SOURCE_ALREADY_EXISTS"
 
 
 def entry_source() -> Any:
