@@ -37,7 +37,7 @@ _HALVES = {BEFORE: DELETE, AFTER: INSERT}
 
 
 def rows_of(spark: SparkSession, table: Path, start: int = 0, **options: Any) -> DataFrame:
-    from puredelta.commands.row_changes import read_row_changes  # noqa: PLC0415 - loads pyspark
+    from puredelta.commands.version_changes import read_row_changes  # noqa: PLC0415 - loads pyspark
 
     options = {"startingVersion": str(start), **options}
     return read_row_changes(spark, TableLog.open(str(table)), options, name="t")
@@ -206,7 +206,7 @@ def test_refused(
 
 
 def test_no_start(spark: SparkSession, rewritten: TableFiles) -> None:
-    from puredelta.commands.row_changes import read_row_changes  # noqa: PLC0415 - loads pyspark
+    from puredelta.commands.version_changes import read_row_changes  # noqa: PLC0415 - loads pyspark
 
     with pytest.raises(DeltaError) as raised:
         read_row_changes(spark, TableLog.open(str(rewritten.root)), {}, name="t")

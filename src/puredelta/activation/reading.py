@@ -13,7 +13,7 @@ from puredelta.activation.captured_options import (
 )
 from puredelta.commands.changes import read_changes
 from puredelta.commands.read_table import read_stream, read_table, resolve_timestamp
-from puredelta.commands.row_changes import read_row_changes
+from puredelta.commands.version_changes import read_row_changes
 from puredelta.errors import InvalidRequestError, Message
 from puredelta.log.changes.stream_options import StreamOptions
 from puredelta.spark.session.delta_conf import REFUSED_BY_PATHS_WITH_VERSIONS

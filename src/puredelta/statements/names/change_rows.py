@@ -17,7 +17,7 @@ from pyspark.sql import types as T
 
 from puredelta.commands.changes import read_changes
 from puredelta.commands.read_table import TimestampArgument
-from puredelta.commands.row_changes import OPTIONS, read_row_changes
+from puredelta.commands.version_changes import OPTIONS, read_row_changes
 from puredelta.errors import InvalidRequestError, Message
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.schema.sql_lexer import TokenKind, mentions, tokenize
