@@ -51,24 +51,21 @@ class TableKeys:
                 self.use, self._asked_ms = KeyUse.READ_WRITE, None
 
     def options(self, location: str) -> Mapping[str, str]:
-        """Return options of the object store for a location, asking the catalog where needed.
+        """Return options of the object store for a location; none in another bucket."""
+        keys = self.find(location)
+        return _NO_OPTIONS if keys is None else keys.options
 
-        None for a location in another bucket. Call it again after a request was refused.
+    def find(self, location: str) -> VendedKeys | None:
+        """Return the keys for a location, asking the catalog where needed.
+
+        ``None`` for a location in another bucket. Call it again after a request was refused.
         """
         with self._lock:
             now_ms = self.clock()
             if self._asked_ms is None or self._is_old(now_ms):
                 self._known, self._asked_ms = self.ask(self.use), now_ms
-        keys = self._nearest(location)
-        return _NO_OPTIONS if keys is None else keys.options
-
-    def expires_ms(self, location: str) -> int | None:
-        """Return when the keys of `options` expire (ms since 1970); ``None``: not known."""
-        keys = self._nearest(location)
-        return None if keys is None else keys.expires_ms
-
-    def _nearest(self, location: str) -> VendedKeys | None:
-        same = [keys for keys in self._known if _bucket(keys.prefix) == _bucket(location)]
+            known = self._known
+        same = [keys for keys in known if _bucket(keys.prefix) == _bucket(location)]
         return max(
             same,
             key=lambda keys: (_covers(keys.prefix, location), len(keys.prefix)),

@@ -82,18 +82,19 @@ def client_of(fields: StoreFields) -> Any:
         url, packed = fields
         arguments = pickle.loads(packed)  # noqa: S301 - our own
         expires_ms, grant = arguments.pop(RENEWAL, (None, None))
-        client = obstore_module("obstore.store").from_url(url, **arguments)
-        renews_ms = None if grant is None else renewal_time(expires_ms, now_ms())
-        clients[fields] = client, renews_ms, grant
+        client = _made({"url": url, **arguments})
+        clients[fields] = client, renewal_time(expires_ms, now_ms()), grant
     client, renews_ms, grant = clients[fields]
-    if renews_ms is not None and now_ms() >= renews_ms:
-        newer = ask(grant)
-        expires_ms = None
-        if newer is not None:
-            arguments, expires_ms = newer
-            client = obstore_module("obstore.store").from_url(**arguments)
-        clients[fields] = client, next_renewal(expires_ms, now_ms()), grant
+    if renews_ms is None or now_ms() < renews_ms:
+        return client
+    arguments, expires_ms = ask(grant) or (None, None)
+    client = client if arguments is None else _made(arguments)
+    clients[fields] = client, next_renewal(expires_ms, now_ms()), grant
     return client
+
+
+def _made(arguments: dict[str, Any]) -> Any:
+    return obstore_module("obstore.store").from_url(**arguments)
 
 
 def kept(name: str) -> dict[Any, Any]:

@@ -21,7 +21,14 @@ from puredelta.errors import DeltaError
 from puredelta.log.commit.commit_content import StagedCommit
 from puredelta.log.commit.commit_request import ReadSet
 from puredelta.log.commit.conflicts import WinningCommit
-from puredelta.log.commit.row_places import ROW_ORDER_TAG, ReadVector, moved_files, rows_of
+from puredelta.log.commit.row_places import (
+    ROW_ORDER_TAG,
+    ReadVector,
+    is_at,
+    moved_files,
+    rows_beyond,
+    rows_of,
+)
 from puredelta.log.files.deletion_vectors import DeletionVectorUpdate
 from puredelta.log.files.file_table import remove_file
 from puredelta.protocol.actions.actions import Action, Add, DeletionVectorDescriptor, Remove
@@ -80,7 +87,7 @@ def _after_deletions(
             continue
         moved = staged.moved[path]
         staged = _hide(staged, moved.into, moved.places(rows, read))
-        kept = tuple(a for a in staged.actions if not _is_at(path, a))
+        kept = tuple(a for a in staged.actions if not is_at(path, a))
         if again is not None:
             kept = (*kept, replace(ours[0], deletion_vector=again.deletion_vector))
         # The places of rows no longer follow from the actions.
@@ -110,12 +117,12 @@ def _after_compaction(
             continue
         rows = None
         if unions:
-            rows = _without(file.vector, unions[0].rows, read)
+            rows = rows_beyond(rows_of(file.vector, read), unions[0].rows)
         elif adds:
             rows = _more_rows(file.vector, adds[0], read)
         if rows is None and (unions or adds):
             continue
-        kept = tuple(a for a in staged.actions if not _is_at(path, a))
+        kept = tuple(a for a in staged.actions if not is_at(path, a))
         if not _at(canonical_path(file.into.path), kept):
             kept = (*kept, remove_file(file.into, deleted_ms=removes[0].deleted_ms))
         others = tuple(u for u in staged.unions if canonical_path(u.file.path) != path)
@@ -143,15 +150,7 @@ def _more_rows(
     before: DeletionVectorDescriptor | None, after: Add, read: ReadVector
 ) -> RowIndexes | None:
     """Return the rows that a new vector deletes beyond the one before; None if rows came back."""
-    return _without(before, rows_of(after.deletion_vector, read), read)
-
-
-def _without(
-    before: DeletionVectorDescriptor | None, rows: RowIndexes, read: ReadVector
-) -> RowIndexes | None:
-    known = rows_of(before, read)
-    more: RowIndexes = np.setdiff1d(rows, known, assume_unique=True)
-    return more if len(more) == len(rows) - len(known) else None
+    return rows_beyond(rows_of(before, read), rows_of(after.deletion_vector, read))
 
 
 def _files_of(actions: Sequence[Action]) -> tuple[list[Add], list[Remove]]:
@@ -160,8 +159,4 @@ def _files_of(actions: Sequence[Action]) -> tuple[list[Add], list[Remove]]:
 
 
 def _at(path: CanonicalPath, actions: Sequence[Action]) -> list[Action]:
-    return [action for action in actions if _is_at(path, action)]
-
-
-def _is_at(path: CanonicalPath, action: Action) -> bool:
-    return isinstance(action, Add | Remove) and canonical_path(action.path) == path
+    return [action for action in actions if is_at(path, action)]

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 
 from puredelta.log.files.row_counts import logical_rows, physical_rows
-from puredelta.protocol.actions.actions import Add, DeletionVectorDescriptor, Remove
+from puredelta.protocol.actions.actions import Action, Add, DeletionVectorDescriptor, Remove
 from puredelta.protocol.actions.deletion_vector import RowIndexes
 from puredelta.protocol.actions.paths import CanonicalPath, canonical_path
 
@@ -26,6 +26,21 @@ _NO_ROWS: RowIndexes = np.empty(0, np.uint64)
 def rows_of(vector: DeletionVectorDescriptor | None, read: ReadVector) -> RowIndexes:
     """Return the rows that a vector deletes; none without a vector."""
     return _NO_ROWS if vector is None else read(vector)
+
+
+def rows_beyond(before: RowIndexes, after: RowIndexes) -> RowIndexes | None:
+    """Return the rows that are deleted after a change and not before; None if rows came back.
+
+    >>> rows_beyond(np.array([1]), np.array([1, 3])), rows_beyond(np.array([1]), np.array([3]))
+    (array([3]), None)
+    """
+    more: RowIndexes = np.setdiff1d(after, before, assume_unique=True)
+    return more if len(more) == len(after) - len(before) else None
+
+
+def is_at(path: CanonicalPath, action: Action) -> bool:
+    """Return whether an action adds or removes the file of a path."""
+    return isinstance(action, Add | Remove) and canonical_path(action.path) == path
 
 
 ROW_ORDER_TAG = "puredelta.rowOrder"

@@ -23,10 +23,10 @@ import numpy as np
 from puredelta.errors import DeltaError
 from puredelta.log.commit.commit_content import StagedCommit
 from puredelta.log.commit.conflicts import WinningCommit
-from puredelta.log.commit.row_places import ReadVector, rows_of
+from puredelta.log.commit.row_places import ReadVector, is_at, rows_beyond, rows_of
 from puredelta.log.files.clock import IdSource
 from puredelta.log.files.deletion_vectors import DeletionVectorUpdate, WrittenVectors, write_vectors
-from puredelta.protocol.actions.actions import Action, Add, Remove
+from puredelta.protocol.actions.actions import Add, Remove
 from puredelta.protocol.actions.deletion_vector import RowIndexes
 from puredelta.protocol.actions.paths import CanonicalPath, canonical_path
 from puredelta.protocol.table.table_config import TableConfig
@@ -98,12 +98,12 @@ def _reconciled(
     """Return our commit on top of the growth of one file; ``None`` if the two conflict."""
     before = rows_of(growth.before.deletion_vector, read)
     after = rows_of(growth.after.deletion_vector, read)
-    theirs = np.setdiff1d(after, before, assume_unique=True)
-    if len(theirs) != len(after) - len(before):
-        return None  # rows came back
+    theirs = rows_beyond(before, after)
+    if theirs is None:
+        return None
     ours = _our_change(staged, path, read)
     if ours is None:
-        is_ours = any(_is_at(path, action) for action in staged.actions)
+        is_ours = any(is_at(path, action) for action in staged.actions)
         return None if is_ours else staged
     if ours.remove.deletion_vector != growth.before.deletion_vector:
         return None
@@ -114,14 +114,14 @@ def _reconciled(
     remove = replace(ours.remove, deletion_vector=growth.after.deletion_vector)
     return replace(
         staged,
-        actions=(*(a for a in staged.actions if not _is_at(path, a)), remove),
+        actions=(*(a for a in staged.actions if not is_at(path, a)), remove),
         unions=(*(u for u in staged.unions if canonical_path(u.file.path) != path), union),
     )
 
 
 def _our_change(staged: StagedCommit, path: CanonicalPath, read: ReadVector) -> _OurChange | None:
     """Find what we do to a file, if we give it a vector and do nothing else to it."""
-    at_path = [action for action in staged.actions if _is_at(path, action)]
+    at_path = [action for action in staged.actions if is_at(path, action)]
     removes = [action for action in at_path if isinstance(action, Remove)]
     adds = [action for action in at_path if isinstance(action, Add)]
     unions = [u for u in staged.unions if canonical_path(u.file.path) == path]
@@ -132,10 +132,6 @@ def _our_change(staged: StagedCommit, path: CanonicalPath, read: ReadVector) -> 
     if adds[0].deletion_vector is None:
         return None
     return _OurChange(remove=removes[0], rows=read(adds[0].deletion_vector))
-
-
-def _is_at(path: CanonicalPath, action: Action) -> bool:
-    return isinstance(action, Add | Remove) and canonical_path(action.path) == path
 
 
 def _without(winner: WinningCommit, growth: _Growth) -> WinningCommit:

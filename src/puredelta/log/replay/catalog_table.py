@@ -68,7 +68,8 @@ def open_with_keys(
     again = storage.read_again
 
     def vended(at: str) -> VendedOptions:
-        return VendedOptions(keys.options(at), keys.expires_ms(at))
+        found = keys.find(at)
+        return VendedOptions() if found is None else VendedOptions(found.options, found.expires_ms)
 
     def with_keys(plain: Storage) -> Storage:
         whole = plain.with_options(configured.storage_options)

@@ -33,7 +33,6 @@ from puredelta.log.managed.managed_store import NewManagedTable
 from puredelta.log.replay.catalog_table import open_external, open_loaded, open_new
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.jvm.catalog import has_temporary_view
-from puredelta.spark.session.delta_conf import KEY_PORT
 from puredelta.spark.session.key_service import serve_keys
 from puredelta.spark.session.names import PREFIX
 from puredelta.spark.session.session import settings_of
@@ -256,7 +255,7 @@ def _noted(spark: SparkSession, log: TableLog) -> TableLog:
     """Remember that files of a table are not for Spark, where they need keys of a catalog."""
     if log.has_vended_keys:
         _vended.setdefault(spark, set()).add(log.root_uri)
-        serve_keys(spark, KEY_PORT.read(settings_of(spark)))
+        serve_keys(spark)
     return log
 
 

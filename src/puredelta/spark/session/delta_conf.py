@@ -175,11 +175,11 @@ def whole_number(expected: str, maximum: int | None = None) -> ConfType[int]:
 
 
 def port_or_off() -> ConfType[int]:
-    """Return the type of port numbers and ``off``, which is -1."""
+    """Return the type of port numbers and ``off``, which is `PORT_OFF`."""
 
     def parse(text: str) -> int:
         if text == "off":
-            return -1
+            return PORT_OFF
         if not text.isdecimal() or int(text) > _PORT_MAX:
             raise ValueError(text)
         return int(text)
@@ -188,6 +188,7 @@ def port_or_off() -> ConfType[int]:
 
 
 _PORT_MAX = 65_535
+PORT_OFF = -1
 
 
 def one_of(*words: str, expected: str) -> ConfType[str]:

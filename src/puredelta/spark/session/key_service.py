@@ -13,9 +13,11 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import cast
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from puredelta.spark.session.session import is_connect, runs_here, setting_of
+from puredelta.spark.session.delta_conf import KEY_PORT, PORT_OFF
+from puredelta.spark.session.session import is_connect, runs_here, setting_of, settings_of
 from puredelta.store.object_store import ObjectStore
 from puredelta.worker.renewed_keys import (
     QUESTION_BYTES_MAX,
@@ -108,38 +110,42 @@ class _Handler(socketserver.StreamRequestHandler):
         self.wfile.write(cast("_Server", self.server).service.answer(line))
 
 
-_services: dict[str, KeyService | None] = {}
+@dataclass(frozen=True, slots=True)
+class _Served:
+    context: SparkContext
+    service: KeyService | None
+
+
+_served: _Served | None = None
 _lock = threading.Lock()
 
 
-def serve_keys(spark: SparkSession, port: int) -> None:
-    """Open the port of this driver, once per application.
-
-    ``port`` is of the setting: 0 any free one, -1 none.
-    """
+def serve_keys(spark: SparkSession) -> None:
+    """Open the port of this driver, once per application; the port of an older one is closed."""
+    global _served  # noqa: PLW0603 - a process has one driver
     if is_connect(spark):
         return
-    application = str(spark.sparkContext.applicationId)
+    context = spark.sparkContext
     with _lock:
-        if application not in _services:
-            for old in _services.values():
-                if old is not None:
-                    old.close()
-            _services.clear()
-            _services[application] = _opened(spark, port)
+        if _served is not None and _served.context is context:
+            return
+        if _served is not None and _served.service is not None:
+            _served.service.close()
+        _served = _Served(context, _opened(spark))
 
 
 def grant_of(store: ObjectStore) -> Grant | None:
     """Return how workers ask for newer keys of a store; ``None``: they cannot."""
-    if store.access.expires_ms is None:
-        return None
     with _lock:
-        service = next(iter(_services.values()), None)
-    return None if service is None else service.grant(store)
+        service = None if _served is None else _served.service
+    if service is None or store.access.expires_ms is None:
+        return None
+    return service.grant(store)
 
 
-def _opened(spark: SparkSession, port: int) -> KeyService | None:
-    if port < 0:
+def _opened(spark: SparkSession) -> KeyService | None:
+    port = KEY_PORT.read(settings_of(spark))
+    if port == PORT_OFF:
         return None
     try:
         if runs_here(spark.sparkContext.master):
