@@ -87,9 +87,10 @@ def client_of(fields: StoreFields) -> Any:
     client, renews_ms, grant = clients[fields]
     if renews_ms is None or now_ms() < renews_ms:
         return client
+    asked_ms = now_ms()
     arguments, expires_ms = ask(grant) or (None, None)
     client = client if arguments is None else _made(arguments)
-    clients[fields] = client, next_renewal(expires_ms, now_ms()), grant
+    clients[fields] = client, next_renewal(expires_ms, asked_ms, now_ms()), grant
     return client
 
 

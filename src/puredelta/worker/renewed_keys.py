@@ -24,11 +24,14 @@ Keys: TypeAlias = tuple[dict[str, Any], "int | None"]
 
 QUESTION_BYTES_MAX = 512
 ANSWER_BYTES_MAX = 1 << 20
-_SECONDS = 20
+ANSWER_SECONDS = 20
+_CONNECT_SECONDS = 3
 _LENGTH_BYTES = 4
 _NONCE_BYTES = 12
 _PAUSE_MS = 5_000
 """Between two questions of a process, if the driver did not answer."""
+_PAUSE_PART = 10
+"""A question without an answer, as to a port that a firewall hides, takes a tenth of the time."""
 _PAUSE_MIN_MS = 1_000
 _LEFT_PART = 3
 _LEFT_MAX_MS = 300_000
@@ -50,14 +53,18 @@ def renewal_time(expires_ms: int | None, now_ms: int) -> int | None:
     return expires_ms - min(max(0, expires_ms - now_ms) // _LEFT_PART, _LEFT_MAX_MS)
 
 
-def next_renewal(expires_ms: int | None, now_ms: int) -> int:
+def next_renewal(expires_ms: int | None, asked_ms: int, now_ms: int) -> int:
     """Return when to ask again after an answer, or after none: not at once.
 
-    >>> next_renewal(60_000, 0), next_renewal(1_000, 0), next_renewal(None, 0)
-    (40000, 1000, 5000)
+    ``asked_ms`` is when the question was asked.
+
+    >>> next_renewal(60_000, 0, 0), next_renewal(1_000, 0, 0)
+    (40000, 1000)
+    >>> next_renewal(None, 0, 10), next_renewal(None, 0, 3_000)
+    (5010, 33000)
     """
     if expires_ms is None:
-        return now_ms + _PAUSE_MS
+        return now_ms + max(_PAUSE_MS, _PAUSE_PART * (now_ms - asked_ms))
     return max(renewal_time(expires_ms, now_ms) or 0, now_ms + _PAUSE_MIN_MS)
 
 
@@ -73,9 +80,9 @@ def ask(grant: Grant) -> Keys | None:
         return None
     nonce = secrets.token_hex(_NONCE_BYTES)
     try:
-        with socket.create_connection((host, port), timeout=_SECONDS) as connection:
+        with socket.create_connection((host, port), timeout=_CONNECT_SECONDS) as connection:
             connection.sendall(question(name, secret, nonce))
-            answer = _received(connection)
+            answer = _received(connection, time.monotonic() + ANSWER_SECONDS)
         return opened(answer, secret, nonce, encrypts=encrypts)
     except (OSError, ValueError):
         return None
@@ -153,16 +160,20 @@ def _cipher(secret: bytes) -> Any:
     return ciphers.AESGCM(hashlib.sha256(b"keys" + secret).digest())
 
 
-def _received(connection: socket.socket) -> bytes:
-    length = int.from_bytes(_exactly(connection, _LENGTH_BYTES), "big")
+def _received(connection: socket.socket, until: float) -> bytes:
+    length = int.from_bytes(_exactly(connection, _LENGTH_BYTES, until), "big")
     if length > ANSWER_BYTES_MAX:
         raise ValueError("the answer is too long")
-    return _exactly(connection, length)
+    return _exactly(connection, length, until)
 
 
-def _exactly(connection: socket.socket, count: int) -> bytes:
+def _exactly(connection: socket.socket, count: int, until: float) -> bytes:
     found = b""
     while len(found) < count:
+        left = until - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        connection.settimeout(left)
         part = connection.recv(count - len(found))
         if not part:
             raise ValueError("the driver has no keys for this grant")

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import pickle
 import socket
+import threading
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
+from pyspark.sql import SparkSession
 
 from puredelta.spark.session import key_service
+from puredelta.spark.session.delta_conf import KEY_PORT
 from puredelta.spark.session.key_service import KeyService
+from puredelta.spark.write.parquet_job import temporary_settings
 from puredelta.store.location import VendedOptions
 from puredelta.store.object_store import ObjectStore
 from puredelta.store.registry import Storage
-from puredelta.worker import files
+from puredelta.worker import files, renewed_keys
 from puredelta.worker.files import RENEWAL, client_of
 from puredelta.worker.renewed_keys import (
     QUESTION_BYTES_MAX,
@@ -134,3 +140,167 @@ def test_grants_are_bounded(service: KeyService, monkeypatch: pytest.MonkeyPatch
         service.grant(Vended(1_000 + number).store)
     assert ask(first) is None
     assert "secret" not in repr(service)
+
+
+def test_connections_of_strangers_take_no_thread_and_end(
+    service: KeyService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(key_service, "_QUESTION_SECONDS", 0.5)
+    monkeypatch.setattr(key_service, "_WAITING_MAX", 8)
+    grant = service.grant(Vended().store)
+    threads = threading.active_count()
+    slow = [socket.create_connection(grant[:2], timeout=10) for _ in range(40)]
+    try:
+        slow[-1].sendall(grant[2].encode())
+        assert ask(grant) is not None, "workers are answered beside them"
+        assert threading.active_count() <= threads
+        for connection in slow:
+            assert _rest(connection) == b""
+    finally:
+        for connection in slow:
+            connection.close()
+
+
+def _rest(connection: socket.socket) -> bytes:
+    try:
+        return connection.recv(1)
+    except ConnectionResetError:
+        return b""
+
+
+def test_a_question_that_trickles_in_ends(
+    service: KeyService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(key_service, "_QUESTION_SECONDS", 0.3)
+    _, _, name, secret, _ = grant = service.grant(Vended().store)
+    with socket.create_connection(grant[:2], timeout=10) as connection:
+        sent = 0
+        with suppress(ConnectionError):
+            for number in question(name, secret, "one"):
+                connection.sendall(bytes([number]))
+                sent += 1
+                time.sleep(0.05)
+    assert sent < 20
+
+
+def test_a_question_in_parts_is_answered(service: KeyService) -> None:
+    _, _, name, secret, encrypts = grant = service.grant(Vended().store)
+    line = question(name, secret, "one")
+    with socket.create_connection(grant[:2], timeout=10) as connection:
+        for part in (line[:9], line[9:-1], line[-1:]):
+            connection.sendall(part)
+            time.sleep(0.02)
+        answer = connection.makefile("rb").read()
+    assert opened(answer[4:], secret, "one", encrypts=encrypts)
+
+
+def test_questions_wait_for_a_catalog_that_hangs_without_more_threads(
+    service: KeyService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = threading.Event()
+    vended = Vended()
+    grant = service.grant(vended.store)
+    monkeypatch.setattr(ObjectStore, "renew", lambda _: release.wait(10))
+    threads = threading.active_count()
+    _, _, name, secret, encrypts = grant
+    asking = [socket.create_connection(grant[:2], timeout=10) for _ in range(12)]
+    for number, connection in enumerate(asking):
+        connection.sendall(question(name, secret, str(number)))
+    assert _sent(grant, b"garbage\n") == b"", "strangers are still sent away"
+    assert threading.active_count() <= threads
+    release.set()
+    for number, connection in enumerate(asking):
+        with connection:
+            answer = connection.makefile("rb").read()
+        assert opened(answer[4:], secret, str(number), encrypts=encrypts)
+
+
+def test_a_failure_of_the_catalog_ends_the_question(
+    service: KeyService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: ObjectStore) -> bool:
+        raise RuntimeError("secret-1")
+
+    grant = service.grant(Vended().store)
+    with monkeypatch.context() as patch:
+        patch.setattr(ObjectStore, "renew", fail)
+        for _ in range(10):
+            assert ask(grant) is None
+    assert ask(grant) is not None
+
+
+def test_the_next_port_is_taken_as_for_ports_of_spark() -> None:
+    first = KeyService(HOST, HOST, 0, encrypts=False)
+    try:
+        with pytest.raises(OSError, match="in use"):
+            KeyService(HOST, HOST, first.port, encrypts=False)
+        second = KeyService(HOST, HOST, first.port, encrypts=False, tries=17)
+        try:
+            assert first.port < second.port <= first.port + 16
+            assert ask(second.grant(Vended().store)) is not None
+        finally:
+            second.close()
+    finally:
+        first.close()
+
+
+def test_every_address_of_a_name_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    def addresses(*_: object, **__: object) -> list[tuple[object, ...]]:
+        kinds = (socket.AF_INET, socket.SOCK_STREAM, 0, "")
+        found = ("127.0.0.1", "192.0.2.1", "127.0.0.2", "127.0.0.1")
+        return [(*kinds, (address, 0)) for address in found]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(key_service.socket, "getaddrinfo", addresses)
+        running = KeyService("driver", "driver", 0, encrypts=False)
+    try:
+        _, port, *rest = running.grant(Vended().store)
+        for address in ("127.0.0.1", "127.0.0.2"):
+            assert ask((address, port, *rest)) is not None  # type: ignore[arg-type]
+    finally:
+        running.close()
+
+
+def test_a_port_that_cannot_be_opened_is_told(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    blocker = KeyService(HOST, HOST, 0, encrypts=False)
+    try:
+        with temporary_settings(spark, {KEY_PORT.key: str(blocker.port)}):
+            service = key_service._opened(spark)
+            assert service is not None
+            service.close()
+            assert f"{KEY_PORT.key}={blocker.port} is in use" in caplog.text
+            assert f"on port {service.port}" in caplog.text
+            monkeypatch.setattr(key_service, "_PORT_MAX", blocker.port)
+            assert key_service._opened(spark) is None
+            assert "no port can be opened at 127.0.0.1" in caplog.text
+    finally:
+        blocker.close()
+
+
+def test_a_cluster_without_encryption_is_told(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(key_service, "runs_here", lambda _: False)
+    monkeypatch.setattr(key_service, "can_encrypt", lambda: False)
+    assert key_service._opened(spark) is None
+    assert "pip install cryptography" in caplog.text
+
+
+def test_a_driver_that_is_silent_costs_a_worker_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(renewed_keys, "ANSWER_SECONDS", 0.4)
+    with socket.create_server((HOST, 0)) as silent:
+        began = time.monotonic()
+
+        def trickle() -> None:
+            connection, _ = silent.accept()
+            with connection, suppress(OSError):
+                connection.sendall((1000).to_bytes(4, "big"))
+                while time.monotonic() < began + 5:
+                    connection.sendall(b"x")
+                    time.sleep(0.05)
+
+        threading.Thread(target=trickle, daemon=True).start()
+        assert ask((*silent.getsockname(), "name", b"secret", False)) is None
+        assert time.monotonic() - began < 3

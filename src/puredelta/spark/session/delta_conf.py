@@ -1491,7 +1491,9 @@ KEY_PORT = OwnConf(
     type=port_or_off(),
     default="0",
     effect="port of the driver where workers of a classic session get newer storage keys of a "
-    "catalog's table during a long job; `0`, any free port; `off`: a job has the keys of its start",
+    "catalog's table during a long job; `0`, any free port; `off`: a job has the keys of its "
+    "start. If the port is in use, one of the next `spark.port.maxRetries` ports is taken, and a "
+    "warning names it",
 )
 RETRIES = OwnConf(
     name="retries",
