@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from textwrap import TextWrapper
 
-from puredelta.error_codes import ErrorCode
+from puredelta.error_table import ErrorCode
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE / "errors.md"
@@ -36,7 +36,7 @@ step (`puredelta.errors`):
 | `CatalogRequestError` (`puredelta.catalogs.failures`) | a catalog refused or did not answer |
 
 The classes and SQLSTATEs are delta-spark's and Spark's. (`python docs/generate_errors.py` writes
-this page from `puredelta.error_codes`.)
+this page from `puredelta.error_table`.)
 
 """
 

@@ -15,7 +15,7 @@ class and SQLSTATE (E-01 to E-04)::
     +-- StorageAccessError    the storage refuses a file: grant access  (also PermissionError)
     +-- CommitUnknownError    the outcome of the commit could not be established
 
-Texts are rows of `puredelta.error_messages`: an exception takes a row and the values of its
+Texts are rows of `puredelta.error_table`: an exception takes a row and the values of its
 parameters, or a text and a code.
 
 The conflict classes have the names of ``delta.exceptions``, so that an existing
@@ -26,8 +26,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from puredelta.error_codes import ErrorCode
-from puredelta.error_messages import Message
+from puredelta.error_table import ErrorCode, Message
 
 __all__ = [
     "CatalogError",

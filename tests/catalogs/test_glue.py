@@ -20,8 +20,11 @@ from puredelta.catalogs.catalog import (  # noqa: E402
     TableUpdate,
 )
 from puredelta.catalogs.failures import CatalogRequestError, Refusal  # noqa: E402
-from puredelta.catalogs.glue import GlueCatalog, glue_client  # noqa: E402
-from puredelta.catalogs.glue_entries import hive_type  # noqa: E402
+from puredelta.catalogs.glue import (  # noqa: E402
+    GlueCatalog,
+    glue_client,
+    hive_type,
+)
 from puredelta.catalogs.settings import catalog_names, find_catalog  # noqa: E402
 from puredelta.errors import InvalidRequestError  # noqa: E402
 

@@ -31,8 +31,7 @@ from puredelta.catalogs.failures import CatalogRequestError, Refusal, refusal_of
 from puredelta.catalogs.settings import catalog_names, find_catalog
 from puredelta.catalogs.tokens import OAuthTokens, fixed_token, token_from_file
 from puredelta.catalogs.transport import Answer, HttpRequest, HttpTransport
-from puredelta.catalogs.unity import UnityCatalog
-from puredelta.catalogs.unity_json import type_json, update_json
+from puredelta.catalogs.unity import UnityCatalog, type_json, update_json
 from puredelta.errors import ErrorCode, InvalidRequestError
 from tests.catalogs.managed import ORDERS, Orders, no_wait, unity
 from tests.servers.unity import Table, UnityServer, unity_server

@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("click")
 
-from puredelta.cli import session
+from puredelta.cli import spark_commands
 from puredelta.cli.output import Output
 from puredelta.cli.parse import Context
 from puredelta.errors import InvalidRequestError
@@ -50,11 +50,11 @@ def spark(monkeypatch: pytest.MonkeyPatch) -> Spark:
         assert tag is None
         return TaskCounts(done=3, known=8, running_jobs=1)
 
-    monkeypatch.setattr(session, "_started", lambda _context: made)
-    monkeypatch.setattr(session, "activate", lambda _spark: True)
-    monkeypatch.setattr(session, "is_connect", lambda _spark: False)
-    monkeypatch.setattr(session, "find_tasks", find_tasks)
-    monkeypatch.setattr(session, "_LINE_S", 0.01)
+    monkeypatch.setattr(spark_commands, "_started", lambda _context: made)
+    monkeypatch.setattr(spark_commands, "activate", lambda _spark: True)
+    monkeypatch.setattr(spark_commands, "is_connect", lambda _spark: False)
+    monkeypatch.setattr(spark_commands, "find_tasks", find_tasks)
+    monkeypatch.setattr(spark_commands, "_LINE_S", 0.01)
     return made
 
 
@@ -67,7 +67,7 @@ def test_an_answer_goes_to_stdout_where_stderr_is_a_terminal(
 ) -> None:
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
     asked = context()
-    with session.spark_session(asked, "sql"):
+    with spark_commands.spark_session(asked, "sql"):
         time.sleep(0.1)
         asked.output.value({"a": 1})
         shown = terminal.getvalue()
@@ -86,7 +86,7 @@ def test_a_stage_that_has_ended_stays_as_a_line(
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
     stages = logging.getLogger("puredelta.stage")
     before = stages.level, list(stages.handlers)
-    with session.spark_session(context(), "merge t"):
+    with spark_commands.spark_session(context(), "merge t"):
         time.sleep(0.05)
         stages.debug("MERGE: 5 search: 3 files\x1b[2J")
         time.sleep(0.05)
@@ -113,7 +113,7 @@ def test_the_setting_is_about_the_one_line(
 ) -> None:
     monkeypatch.setattr(sys, "stderr", out := terminal())
     conf = {} if setting is None else {PROGRESS: setting}
-    with session.spark_session(context(conf), "sql"):
+    with spark_commands.spark_session(context(conf), "sql"):
         time.sleep(0.1)
     assert ("sql: running" in out.getvalue()) is shown
     assert spark.settings[PROGRESS] == "off", "statements show none of their own"
@@ -122,7 +122,7 @@ def test_the_setting_is_about_the_one_line(
 def test_a_wrong_setting_starts_nothing(spark: Spark) -> None:
     with (
         pytest.raises(InvalidRequestError, match="auto, on or off"),
-        session.spark_session(context({PROGRESS: "yes"}), "sql"),
+        spark_commands.spark_session(context({PROGRESS: "yes"}), "sql"),
     ):
         pass
     assert not spark.stopped

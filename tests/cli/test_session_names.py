@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from puredelta.cli.session import table_name
+from puredelta.cli.spark_commands import table_name
 from puredelta.statements.parse.parse import split_statements
 
 

@@ -34,7 +34,7 @@ _NOT_NEEDED = (
         "puredelta.tables",
     ),
     *(
-        "puredelta.cli.session",
+        "puredelta.cli.spark_commands",
         "puredelta.cli.spark_commands",
         "puredelta.inspection.report",
     ),

@@ -10,7 +10,7 @@ import pytest
 from puredelta.errors import UnsupportedError
 from puredelta.protocol.features.generated_columns import IdentitySpec
 from puredelta.spark.jvm.statement_plans import InsertInto, SeveralInserts, StatedTable
-from puredelta.statements.execute.stated_text import read_stated
+from puredelta.statements.execute.stated import read_stated
 from puredelta.statements.parse.parse import parse
 from puredelta.statements.parse.statement import SparkParsedStatement
 

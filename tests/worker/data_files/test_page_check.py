@@ -12,9 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from puredelta.worker.data_files.byte_ranges import byte_ranges
-from puredelta.worker.data_files.page_check import PAGE_HEADER, PageCheck
 from puredelta.worker.data_files.rewrite_file import rewrite_together
-from puredelta.worker.data_files.spliced_file import ParquetBytes
+from puredelta.worker.data_files.spliced_file import PAGE_HEADER, PageCheck, ParquetBytes
 from puredelta.worker.footers.thrift_compact import UnsupportedLayoutError
 from puredelta.worker.read_rows import OnlySparkError, OpenFile
 from tests.fuzz.damaged import mutated_file

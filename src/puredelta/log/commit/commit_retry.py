@@ -42,8 +42,13 @@ from puredelta.log.commit.conflict_errors import (
     retries_exceeded,
 )
 from puredelta.log.commit.conflicts import WinningCommit, find_conflicts
-from puredelta.log.commit.moved_rows import follow_moves, with_later_reads, with_moved_files
-from puredelta.log.commit.row_reconciliation import reconcile_rows, with_unions
+from puredelta.log.commit.row_reconciliation import (
+    follow_moves,
+    reconcile_rows,
+    with_later_reads,
+    with_moved_files,
+    with_unions,
+)
 from puredelta.log.files.deletion_vectors import discard_vectors, read_vector
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.managed.managed_store import ManagedStore

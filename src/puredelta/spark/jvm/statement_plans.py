@@ -2,7 +2,7 @@
 
 `parse_plan` needs a classic session. Nothing is analyzed here; the query inside a statement comes
 out as the plan that Spark has parsed. A Connect client has a reader of its own for the same values
-(`puredelta.statements.execute.stated_text`).
+(`puredelta.statements.execute.stated`).
 """
 
 from __future__ import annotations

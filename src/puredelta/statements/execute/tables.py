@@ -1,10 +1,11 @@
-"""Execution of CREATE, REPLACE, CLONE and LIKE, and dispatch of INSERT."""
+"""Execution of CREATE, REPLACE, CLONE, LIKE and INSERT."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from typing_extensions import assert_never
 
@@ -25,7 +26,9 @@ from puredelta.commands.create.create_table import CreateMode, create_table
 from puredelta.commands.create.definition import TableDefinition
 from puredelta.commands.create.registered import define_registered
 from puredelta.commands.defined_columns import column, stored_columns
+from puredelta.commands.dependent_rules import require_harmless
 from puredelta.commands.read_table import snapshot_of
+from puredelta.commands.write.insert import InsertRequest, PlannedInsert, plan_insert, value_columns
 from puredelta.errors import (
     InvalidRequestError,
     Message,
@@ -33,12 +36,14 @@ from puredelta.errors import (
     UnsupportedError,
 )
 from puredelta.log.replay.snapshot import Snapshot
+from puredelta.protocol.features.feature_usage import CURRENT_DEFAULT
 from puredelta.protocol.schema.sql_lexer import is_identifier, tokenize, unquoted
 from puredelta.protocol.schema.types import StructField, StructType
 from puredelta.spark.catalog.catalog_entries import entry_name
 from puredelta.spark.catalog.unity_entries import creation_name, is_made_as_delta, is_name_taken
 from puredelta.spark.jvm.statement_plans import (
     InsertInto,
+    Query,
     SeveralInserts,
     StatedColumn,
     StatedTable,
@@ -46,10 +51,9 @@ from puredelta.spark.jvm.statement_plans import (
 from puredelta.spark.resolve.sql_text import require_parsable
 from puredelta.spark.session.catalogs import find_identifier
 from puredelta.spark.session.names import FORMAT, is_delta, quote_name
-from puredelta.spark.session.session import no_rows
+from puredelta.spark.session.session import no_rows, settings_of
 from puredelta.spark.session.storage import open_log
 from puredelta.spark.session.types import struct_as_nullable, without_table_metadata
-from puredelta.statements.execute.inserts import insert
 from puredelta.statements.execute.stated import StatementText
 from puredelta.statements.execute.views import find_insert_location
 from puredelta.statements.names.names import (
@@ -63,6 +67,7 @@ from puredelta.statements.names.names import (
 )
 from puredelta.statements.names.views import TemporaryViews
 from puredelta.statements.parse.changes_clause import without_changes_clauses
+from puredelta.statements.parse.expression_text import has_default, with_defaults
 from puredelta.statements.parse.statement import CloneStatement, LikeStatement, SparkParsedStatement
 from puredelta.statements.parse.table_name import (
     ComputedName,
@@ -70,6 +75,89 @@ from puredelta.statements.parse.table_name import (
     TableReference,
     TimeTravel,
 )
+
+
+def insert(spark: SparkSession, statements: Sequence[InsertInto], *, text: StatementText) -> bool:
+    """Execute one statement, or several over the same rows, each with a separate commit.
+
+    All of them are checked before the first one is executed. ``text`` is the parsed text; it is
+    parsed again after ``DEFAULT`` was replaced by values. False if no table is a Delta table.
+
+    Raises:
+        UnsupportedError: a clause that is not implemented, or some tables are no Delta tables.
+        InvalidRequestError, pyspark.errors.AnalysisException: an error of `plan_insert`.
+    """
+    found = {s.name: find_insert_location(spark, TableName(s.name)) for s in statements}
+    locations = {name: location for name, location in found.items() if location is not None}
+    if not locations:
+        return False
+    others = [str(TableName(name)) for name in found if name not in locations]
+    if others:
+        raise UnsupportedError(
+            Message.OPERATION_NOT_ALLOWED_SEVERAL_INSERTS,
+            names=", ".join(others),
+            tables=tuple(others),
+        )
+    for statement in statements:
+        _require_possible_insert(statement)
+    has_values = len(statements) == 1 and has_default(text.text)
+
+    def planned(statement: InsertInto) -> PlannedInsert:
+        log, request = open_log(spark, locations[statement.name]), _request(statement)
+        query = statement.query
+        if has_values:
+            config = log.snapshot().config
+            require_harmless(config, settings_of(spark))
+            query = _query_with_defaults(text, value_columns(config, request))
+        return plan_insert(_inserted_rows(text, query), log, request)
+
+    first, *_ = [planned(statement) for statement in statements]
+    first.run()
+    for statement in statements[1:]:
+        planned(statement).run()  # again: the one before may have changed what it reads
+    return True
+
+
+def _query_with_defaults(text: StatementText, columns: Sequence[StructField]) -> Query:
+    """Return the query of the rows with each ``DEFAULT`` replaced by its value."""
+    values = [str(column.metadata.get(CURRENT_DEFAULT, "NULL")) for column in columns]
+    planned = text.replaced(with_defaults(text.text, values)).read()
+    assert isinstance(planned, InsertInto)  # noqa: S101 - values do not make it another statement
+    return planned.query
+
+
+def _request(statement: InsertInto) -> InsertRequest:
+    return InsertRequest(
+        name=quote_name(statement.name),
+        columns=statement.columns,
+        partition=statement.partition,
+        open_partition=statement.open_partition,
+        by_name=statement.by_name,
+        overwrite=statement.overwrite,
+        replace_where=statement.replace_where,
+        evolves=statement.evolves,
+    )
+
+
+def _inserted_rows(text: StatementText, query: Query) -> DataFrame:
+    """Return the rows of the query, where ``DEFAULT`` may not be part of an expression."""
+    try:
+        return text.rows(query)
+    except AnalysisException as error:
+        unknown = (error.getMessageParameters() or {}).get("objectName", "")
+        if unknown.strip("`").upper() != "DEFAULT":
+            raise
+        raise InvalidRequestError(Message.DEFAULT_PLACEMENT_INVALID) from error
+
+
+def _require_possible_insert(statement: InsertInto) -> None:
+    if statement.if_not_exists:
+        raise UnsupportedError(Message.INSERT_PARTITION_SPEC_IF_NOT_EXISTS)
+    if statement.beyond is not None:
+        raise UnsupportedError(
+            Message.TABLE_OPERATION_NOT_SUPPORTED_INSERT, beyond=statement.beyond
+        )
+
 
 _PROPERTY_PREFIX = "delta."
 
