@@ -20,18 +20,11 @@ from benchmarks.worker_memory import (
 
 LIMITED = sys.platform == "linux"
 LEFT_TO_SPARK = {"more long texts than fit", "long texts after short ones"}
-SAMPLE = ["conditions that read long texts of a dictionary", "more long texts than fit"]
 
 
 @pytest.mark.thorough
 @pytest.mark.skipif(not LIMITED, reason="no limit of the address space")
-@pytest.mark.parametrize(
-    "name",
-    [
-        name if name in SAMPLE else pytest.param(name, marks=pytest.mark.thorough)
-        for name in LOOKUPS
-    ],
-)
+@pytest.mark.parametrize("name", LOOKUPS)
 def test_a_lookup_fits_into_what_was_planned_or_is_left_to_spark(tmp_path: Path, name: str) -> None:
     shape = LOOKUPS[name]
     shape.lay(tmp_path)

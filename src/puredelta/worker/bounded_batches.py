@@ -25,6 +25,8 @@ _OPEN_BYTES = 2 * 1024 * 1024
 """Of a column while it is decoded: a dictionary and a page of 1 MB, as most writers make them."""
 _SHORT_BYTES = 64
 """The size of a short value: texts up to it make no batch large."""
+_LARGE_COLUMN_BYTES = 8 * 1024 * 1024
+"""Of a batch: above this size allocators take a block from the system, and may keep it."""
 _UNSURE_ROWS = 8_192
 """Rows of a batch where a dictionary was given up, or values are stored by their difference."""
 _VALUE_BYTES = {
@@ -128,6 +130,15 @@ def _parts(batch: pa.RecordBatch, batch_bytes: int) -> Iterator[pa.RecordBatch]:
 def has_dictionaries(schema: pa.Schema) -> bool:
     """Return whether values of a schema are dictionaries, those within columns, too."""
     return any(_decoded(field.type) != field.type for field in schema)
+
+
+def has_large_column(rows: pa.RecordBatch) -> bool:
+    """Return whether a column is so large that an allocator may keep the blocks it outgrew.
+
+    A column grows by doubling. The blocks before the last one are free, and of a size that no
+    later column asks for.
+    """
+    return any(column.nbytes >= _LARGE_COLUMN_BYTES for column in rows.columns)
 
 
 def _decoded(kind: pa.DataType) -> pa.DataType:

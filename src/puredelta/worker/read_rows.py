@@ -31,6 +31,7 @@ import pyarrow.parquet as pq
 from puredelta.worker.bounded_batches import (
     decoded_batches,
     has_dictionaries,
+    has_large_column,
     is_harmless,
     plan_decoding,
 )
@@ -220,7 +221,10 @@ class OpenFile:
                 decoding.batch_rows, [group], column_indices=leaves, use_threads=False
             )
             for batch in batches:
-                yield from decoded_batches(batch, LIMITS.read_bytes) if paths else (batch,)
+                for rows in decoded_batches(batch, LIMITS.read_bytes) if paths else (batch,):
+                    yield rows
+                    if has_large_column(rows):
+                        pa.default_memory_pool().release_unused()
 
     def _another_reader(self, **options: Any) -> pq.ParquetReader:
         return _reader(self._source, self._buffer_bytes, metadata=self.metadata, **options)
