@@ -143,7 +143,7 @@ class Writes:
             query = text.format(t=f"delta.`{made}`")
             self.look(made, lambda query=query: self.spark.sql(query).collect())  # type: ignore[misc]
         made = self.directory / "select"
-        rows = f"SELECT id, concat('{SECRET}', id) s, 1 p FROM range(9)"
+        rows = f"SELECT id, concat('{SECRET}', id) s, 1L p FROM range(9)"
         query = f"CREATE TABLE delta.`{made}` USING delta AS {rows}"
         self.look(made, lambda: self.spark.sql(query).collect(), rows=9)
         self.checkpoints(made)
