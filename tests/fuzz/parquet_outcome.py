@@ -48,6 +48,7 @@ from puredelta.worker.wire import Limits
 from tests.fuzz.outcome import outcome
 from tests.fuzz.parquet_files import SIMPLE, rows
 from tests.log.files.test_file_stats import struct, table_config
+from tests.worker.expressions import expression, group_condition
 from tests.worker.lookup.batches import batch_of
 
 SCHEMA: StructType = struct(id=LONG, i=INTEGER, t=STRING, d=DOUBLE)
@@ -165,9 +166,9 @@ def _rewrite_together(directory: Path) -> str:
 
 def _lookup(directory: Path, target: list[str], source: str, limits: Limits) -> str:
     conditions = ResidualConditions(
-        on=("greater_equal", ("target", 1), ("value", 0, pa.int32())),
-        matched=(("is_valid", ("target", 0)), ("is_null", ("source", 0))),
-        by_source=(("is_valid", ("target", 0)),),
+        on=expression(("greater_equal", ("target", 1), ("value", 0, pa.int32()))),
+        matched=(expression(("is_valid", ("target", 0))), expression(("is_null", ("source", 0)))),
+        by_source=(expression(("is_valid", ("target", 0))),),
         target_columns=(("t", pa.string()), ("i", pa.int32())),
         source_columns=(("d", pa.float64()),),
     )
@@ -221,7 +222,12 @@ def _scan(directory: Path) -> str:
         by_field_id=False,
         case_sensitive=False,
         skips_missing=False,
-        condition=("any", (("=", "id", 7), (">", "d", 3.0), ("starts", "t", "text"))),
+        condition=group_condition(
+            (
+                "or_kleene",
+                (("equal", "id", 7), ("greater", "d", 3.0), ("starts_with", "t", "text")),
+            )
+        ),
     )
     size = path.stat().st_size
     parts = [

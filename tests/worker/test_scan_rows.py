@@ -23,6 +23,7 @@ from puredelta.worker.scan_rows import (
     read_parts,
 )
 from puredelta.worker.wire import INT96, LIMITS, OLD_TIMES, Limits
+from tests.worker.expressions import group_condition
 
 DATA = pa.schema([("id", pa.int64()), ("text", pa.string())])
 
@@ -144,12 +145,12 @@ def test_an_object_that_cannot_be_reached_says_where_its_storage_is_set(
 
 def test_row_groups_without_a_row_of_a_condition_are_not_read(file: Path) -> None:
     """Rows that are left keep their places in the file."""
-    found = rows_of(layout(condition=("=", "id", 250)), part(file))
+    found = rows_of(layout(condition=group_condition(("equal", "id", 250))), part(file))
     assert found["row"].to_pylist() == found["id"].to_pylist() == list(range(200, 300))
-    where = ("any", (("<", "id", 50), ("starts", "text", "t99")))
+    where = group_condition(("or_kleene", (("less", "id", 50), ("starts_with", "text", "t99"))))
     found = rows_of(layout(condition=where), part(file))
     assert found["row"].to_pylist() == [*range(100), *range(900, 1000)]
-    nothing = list(read_part(layout(condition=("=", "id", 5000)), part(file)))
+    nothing = list(read_part(layout(condition=group_condition(("equal", "id", 5000))), part(file)))
     assert nothing == []
 
 
@@ -158,7 +159,7 @@ def test_days_of_another_calendar_are_not_judged(tmp_path: Path) -> None:
     table = pa.table({"id": [1, 2], "text": ["a", "b"]})
     old = table.replace_schema_metadata({"org.apache.spark.version": "2.4.0"})
     pq.write_table(old, path)
-    assert rows_of(layout(condition=("=", "id", 9)), part(path)).num_rows == 2
+    assert rows_of(layout(condition=group_condition(("equal", "id", 9))), part(path)).num_rows == 2
 
 
 def test_what_settings_of_the_session_move_is_refused(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -10,7 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
+from puredelta.worker.expressions import ALWAYS, Expression
 from puredelta.worker.wire import codec_of
+from tests.worker.expressions import expression
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,3 +73,23 @@ def test_a_field_more_or_less_is_an_error() -> None:
     for fields in ((1,), (1, "a", 2)):
         with pytest.raises(ValueError, match="zip"):
             codec.decode(fields)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    value: Expression
+    perhaps: Expression | None
+    clauses: tuple[tuple[Expression, ...], ...]
+
+
+def test_expressions_travel_as_tuples() -> None:
+    """A worker has no class of this package before its code is there."""
+    value = expression(
+        ("text_part", ("coalesce", ("target", "a"), ("value", "x", pa.string())), 0, None)
+    )
+    codec = codec_of(Asked)
+    for perhaps in (None, value):
+        asked = Asked(value=value, perhaps=perhaps, clauses=((value, ALWAYS), ()))
+        fields = codec.encode(asked)
+        assert b"puredelta" not in pickle.dumps(fields)
+        assert codec.decode(fields) == asked

@@ -28,7 +28,7 @@ from puredelta.spark.session.names import quote
 from puredelta.spark.session.session import NotApplicable
 from puredelta.spark.values.row_errors import row_error, row_error_text
 from puredelta.store.registry import open_file
-from puredelta.worker.calls import Call
+from puredelta.worker.expressions import Expression
 from puredelta.worker.lookup.conditions import Pairs, TargetColumns
 from puredelta.worker.lookup.key_index import Numbers
 from puredelta.worker.lookup.lookup_read import cast_to
@@ -46,8 +46,8 @@ def all_rows_fulfil(context: StatementContext, predicate: Predicate, target: T.S
     if source.num_rows > context.settings.key_limits.rows_max:
         return False
     translation = Translation(inexact=statement.config.padded_columns)
-    call = translation.call(predicate)
-    if call is None or source.in_place is None:
+    condition = translation.expression(predicate)
+    if condition is None or source.in_place is None:
         return False
     names: list[str] = []
     for name in translation.target:
@@ -57,14 +57,16 @@ def all_rows_fulfil(context: StatementContext, predicate: Predicate, target: T.S
         names.append(source.names.in_file(same[0].staged))
     try:
         return all(
-            _is_true(call, file.uri, names, list(translation.target.values()))
+            _is_true(condition, file.uri, names, list(translation.target.values()))
             for file in source.files
         )
     except (OSError, pa.ArrowException, OnlySparkError):
         return False  # a job finds the error
 
 
-def _is_true(call: Call, uri: str, names: Sequence[str], kinds: Sequence[pa.DataType]) -> bool:
+def _is_true(
+    condition: Expression, uri: str, names: Sequence[str], kinds: Sequence[pa.DataType]
+) -> bool:
     """Tell whether a predicate is true of every row of a file."""
     with open_file(uri) as opened:
         table = sound_parquet(opened, coerce_int96_timestamp_unit="us").read(columns=list(names))
@@ -77,7 +79,7 @@ def _is_true(call: Call, uri: str, names: Sequence[str], kinds: Sequence[pa.Data
         ]
     )
     pairs = Pairs(target=columns, target_rows=np.arange(table.num_rows))
-    return bool(pairs.is_true(call).all())
+    return bool(pairs.is_true(condition).all())
 
 
 class _Columns(TargetColumns):

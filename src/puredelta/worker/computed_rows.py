@@ -15,7 +15,6 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from puredelta.worker.calls import Call, evaluated_rows
 from puredelta.worker.data_files.copy_rows import in_type, require_stored_as
 from puredelta.worker.data_files.updated_file import (
     FileUpdate,
@@ -25,6 +24,7 @@ from puredelta.worker.data_files.updated_file import (
     update_file,
 )
 from puredelta.worker.data_files.write_file import FILE_ANSWERS, FileAnswer, refused
+from puredelta.worker.expressions import Expression, InputColumn, evaluated_rows
 from puredelta.worker.files import DataPath
 from puredelta.worker.lookup.conditions import Pairs, ResidualConditions, TargetColumns
 from puredelta.worker.lookup.key_index import KeyIndex, Numbers
@@ -79,8 +79,8 @@ class ComputedValues:
     """The columns that change, by their names in files."""
     reads: pa.Schema
     """The columns of the file that values are computed from."""
-    clauses: tuple[tuple[Call, ...], ...]
-    """For each clause a call for each column of ``schema``."""
+    clauses: tuple[tuple[Expression, ...], ...]
+    """For each clause an expression for each column of ``schema``."""
     required: tuple[str, ...] = ()
     """The columns of ``schema`` that have no NULL."""
     source: MatchedSource | None = None
@@ -140,8 +140,8 @@ def _new_values(
         source=source,
     )
     parts = [
-        _evaluated(values, calls, _Columns(group, at))
-        for calls, at in zip(values.clauses, found, strict=True)
+        _evaluated(values, expressions, _Columns(group, at))
+        for expressions, at in zip(values.clauses, found, strict=True)
         if len(at)
     ]
     order = np.argsort(places, kind="stable")
@@ -155,13 +155,15 @@ def _places(words: bytes, bits: bytes, rows: GroupRows) -> Positions:
     return none if flags is None else np.flatnonzero(flags).astype(np.int64)
 
 
-def _evaluated(values: ComputedValues, calls: Sequence[Call], columns: _Columns) -> pa.RecordBatch:
+def _evaluated(
+    values: ComputedValues, new: Sequence[Expression], columns: _Columns
+) -> pa.RecordBatch:
     """Return the new values of the rows of one clause."""
     column = functools.cache(columns.column)
     try:
         found = [
-            _of_kind(evaluated_rows(call, column, len(columns.at)), field)
-            for call, field in zip(calls, values.schema, strict=True)
+            _of_kind(evaluated_rows(one, column, len(columns.at)), field)
+            for one, field in zip(new, values.schema, strict=True)
         ]
     except (pa.ArrowException, ArithmeticError, ValueError) as failure:
         raise OnlySparkError(f"new values: {failure}") from failure
@@ -197,9 +199,10 @@ class _Columns:
         self._paired: pa.Array | None = None
         self.at = at
 
-    def column(self, side: str, name: str) -> pa.Array:
+    def column(self, column: InputColumn) -> pa.Array:
         """Return a column of the file, or of the source rows that the rows are paired with."""
-        if side == "target":
+        name = str(column.name)
+        if column.side == "target":
             return self._group.old[name].take(pa.array(self.at))
         if (source := self._group.source) is None:
             raise OnlySparkError("a value of a source that is not there")

@@ -1,13 +1,9 @@
 """Row groups of a data file that a query can skip, by the statistics in its footer.
 
-A condition is a tree of tuples, over columns by their names in the scan:
-
-* ``("all", conditions)`` and ``("any", conditions)``;
-* ``("null", name)`` and ``("value", name)``: is NULL, is not;
-* an operator, a name and a constant: ``=``, ``<``, ``<=``, ``>``, ``>=``, ``starts``;
-* ``("in", name, constants)``.
-
-Spark tests conditions once more, so a doubtful row group is kept.
+A condition is an `Expression` over columns by their names in the scan. Known are ``and_kleene``,
+``or_kleene``, ``is_null`` and ``is_valid`` of a column, comparisons of a column with a constant,
+``starts_with``, and `IS_IN`. A row group is kept where the condition is anything else. Spark tests
+conditions once more, so a doubtful row group is kept, too.
 
 Traps this module knows:
 
@@ -23,14 +19,15 @@ import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, TypeAlias
+from typing import Any
 
 import pyarrow as pa
 
+from puredelta.worker.expressions import Call, Constant, Expression, InputColumn
 from puredelta.worker.read_rows import OpenFile
 
-Condition: TypeAlias = tuple[Any, ...]
-
+IS_IN = "is_in"
+"""The function of a column and of the constants that it may equal."""
 _EXACT = (bool, int, Decimal, float, str, bytes, dt.date, dt.datetime)
 _NUMBERS = frozenset({int, Decimal, float})
 
@@ -58,22 +55,31 @@ class GroupStatistics:
                 leaves[name] = places[0]
         return cls(file=file, leaves=leaves)
 
-    def may_hold(self, group: int, condition: Condition) -> bool:
+    def may_hold(self, group: int, condition: Expression) -> bool:
         """Return whether the condition may be true of a row of a row group."""
-        kind, *rest = condition
-        if kind == "all":
-            return all(self.may_hold(group, part) for part in rest[0])
-        if kind == "any":
-            return any(self.may_hold(group, part) for part in rest[0])
-        name = rest[0]
+        match condition:
+            case Call("and_kleene", parts):
+                return all(self.may_hold(group, part) for part in parts)
+            case Call("or_kleene", parts):
+                return any(self.may_hold(group, part) for part in parts)
+            case Call(function, (InputColumn(_, str() as name), *constants)):
+                values = [one.value for one in constants if isinstance(one, Constant)]
+                return self._may_hold(group, name, function, values)
+            case _:
+                return True
+
+    def _may_hold(self, group: int, name: str, function: str, values: Sequence[Any]) -> bool:
+        """Return whether a function of a column and some constants may be true of a row."""
         if name not in self.leaves:
             return True
         leaf = self.leaves[name]
         if leaf is None:
-            return bool(kind == "null")
+            return function == "is_null"
         described = self.file.metadata.row_group(group)
         try:
-            return _may_hold(described.column(leaf).statistics, described.num_rows, kind, rest[1:])
+            return _may_hold(
+                described.column(leaf).statistics, described.num_rows, function, values
+            )
         # The writer of the file decides the content of statistics.
         except (TypeError, ValueError, OverflowError, ArithmeticError, pa.ArrowException):
             return True
@@ -87,23 +93,23 @@ def _is_plain(leaf: Any, name: str) -> bool:
     return "nanoseconds" not in logical and leaf.logical_type.type not in ("FLOAT16", "INTERVAL")
 
 
-def _may_hold(statistics: Any, num_rows: int, kind: str, values: Sequence[Any]) -> bool:
+def _may_hold(statistics: Any, num_rows: int, function: str, values: Sequence[Any]) -> bool:
     if statistics is None:
         return True
     nulls = statistics.null_count if statistics.has_null_count else None
-    if kind == "null":
+    if function == "is_null":
         return nulls != 0
     if nulls == num_rows:
         return False
-    if kind == "value" or not statistics.has_min_max:
+    if function == "is_valid" or not statistics.has_min_max:
         return True
+    if function == IS_IN:
+        return any(_between(statistics, "equal", one) for one in values)
     (value,) = values
-    if kind == "in":
-        return any(_between(statistics, "=", one) for one in value)
-    return _between(statistics, kind, value)
+    return _between(statistics, function, value)
 
 
-def _between(statistics: Any, kind: str, value: Any) -> bool:
+def _between(statistics: Any, function: str, value: Any) -> bool:
     """Return whether some value between the bounds may compare so with a constant."""
     low: Any
     high: Any
@@ -116,19 +122,19 @@ def _between(statistics: Any, kind: str, value: Any) -> bool:
         low, high = statistics.min, statistics.max
     if not _comparable(low, value) or not _comparable(high, value):
         return True
-    if kind == "starts":
+    if function == "starts_with":
         return bool(high >= value and (low <= value or low.startswith(value)))
-    if isinstance(low, float) and kind in (">", ">="):
+    if isinstance(low, float) and function in ("greater", "greater_equal"):
         return True
-    return _TESTS[kind](low, high, value)
+    return _TESTS[function](low, high, value)
 
 
 _TESTS: Mapping[str, Callable[[Any, Any, Any], bool]] = {
-    "=": lambda low, high, value: low <= value <= high,
-    "<": lambda low, _, value: low < value,
-    "<=": lambda low, _, value: low <= value,
-    ">": lambda _, high, value: high > value,
-    ">=": lambda _, high, value: high >= value,
+    "equal": lambda low, high, value: low <= value <= high,
+    "less": lambda low, _, value: low < value,
+    "less_equal": lambda low, _, value: low <= value,
+    "greater": lambda _, high, value: high > value,
+    "greater_equal": lambda _, high, value: high >= value,
 }
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from puredelta.worker.expressions import Expression
 from puredelta.worker.file_columns import ColumnRules, as_stored, has_field_id
 from puredelta.worker.files import DataPath, label
 from puredelta.worker.range_file import fetched_ahead
@@ -49,8 +50,8 @@ class ScanLayout:
     case_sensitive: bool
     skips_missing: bool
     """Whether a file that is not there has no rows, and is no error."""
-    condition: Any = None
-    """A `Condition`: row groups without a row of which it is true may be left out."""
+    condition: Expression | None = None
+    """Row groups without a row of which it is true may be left out."""
     limits: Limits = LIMITS
 
 

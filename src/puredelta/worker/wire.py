@@ -18,6 +18,8 @@ from typing import Any, Generic, TypeAlias, TypeVar, Union, get_args, get_origin
 import numpy as np
 import numpy.typing as npt
 
+from puredelta.worker.expressions import Expression, packed, unpacked
+
 T = TypeVar("T")
 Fields: TypeAlias = tuple[Any, ...]
 """The fields of an order or an answer, in the order in which its class declares them."""
@@ -31,7 +33,7 @@ class Codec(Generic[T]):
 
     A field may be a dataclass, or a tuple of dataclasses; each becomes a tuple as well. An array of
     numpy becomes its bytes: how it is pickled depends on the version of numpy. All other values
-    travel as they are, those of one type or another, too.
+    travel as they are, those of one type or another, too; an `Expression` becomes a tuple.
     """
 
     kind: type[T]
@@ -82,6 +84,9 @@ def _way(hint: Any) -> _Way | None:
     origin, inner = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         present = [one for one in inner if one is not types.NoneType]
+        if present == list(get_args(Expression)):
+            way = packed, unpacked
+            return way if len(present) == len(inner) else _over(_if_present, way)
         return _over(_if_present, _way(present[0])) if len(present) == 1 else None
     if origin is tuple and inner[-1] is Ellipsis:
         return _over(_each, _way(inner[0]))

@@ -63,11 +63,12 @@ from puredelta.protocol.schema.types import (
 )
 from puredelta.protocol.table.stats import LeafStatistics
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.spark.offload.arrow_predicate import ALWAYS
 from puredelta.spark.offload.workers import WorkerMemory
+from puredelta.worker.expressions import ALWAYS
 from puredelta.worker.lookup.conditions import ResidualConditions
 from puredelta.worker.lookup.lookup_request import KeyColumn
 from puredelta.worker.lookup.range_index import KeyRange
+from tests.worker.expressions import expression
 
 SCHEMA = StructType((StructField("id", LONG), StructField("part", STRING), StructField("v", LONG)))
 ID = Ref(Side.TARGET, ("id",), LONG)
@@ -360,8 +361,8 @@ def test_residual_conditions_are_arrows(files: FileTable, config: TableConfig) -
     plan = planned(statement, files, config)
     assert plan.search is Search.LEFT_OUTER
     assert plan.lookup is not None
-    small = ("less", ("target", 0), ("value", 9, pa.int64()))
-    differs = ("invert", ("equal", ("target", 0), ("source", 0)))
+    small = expression(("less", ("target", 0), ("value", 9, pa.int64())))
+    differs = expression(("invert", ("equal", ("target", 0), ("source", 0))))
     assert plan.lookup.conditions == ResidualConditions(
         on=small,
         matched=(differs, ALWAYS),
@@ -474,7 +475,7 @@ def test_a_range_is_looked_up(files: FileTable, config: TableConfig) -> None:
     assert plan.lookup.keys == ()
     assert plan.lookup.within == KeyRange(target="id", low="s2", high="s3", high_open=True)
     assert plan.lookup.conditions is not None
-    assert plan.lookup.conditions.on == ("less", ("target", 0), ("source", 0))
+    assert plan.lookup.conditions.on == expression(("less", ("target", 0), ("source", 0)))
     least = Compare(CompareOp.GREATER_OR_EQUAL, ID, Const(3))
     most = Compare(CompareOp.LESS_OR_EQUAL, ID, Const(8))
     assert plan.read_predicate == And((least, most))

@@ -42,14 +42,16 @@ from puredelta.protocol.schema.types import (
     DataType,
     DecimalType,
 )
-from puredelta.spark.offload.arrow_predicate import ALWAYS, NEVER, Translation
+from puredelta.spark.offload.arrow_predicate import Translation
+from puredelta.worker.expressions import ALWAYS, NEVER, Call, Constant
 from puredelta.worker.lookup.conditions import Pairs
+from tests.worker.expressions import expression
 from tests.worker.lookup.columns import HeldColumns
 
 ID, KEY = Ref(Side.TARGET, ("id",), LONG), Ref(Side.SOURCE, ("s0",), INTEGER)
 NAME = Ref(Side.TARGET, ("name",), STRING)
 FLAG = Ref(Side.SOURCE, ("s1",), BOOLEAN)
-UNKNOWN = ("value", None, pa.bool_())
+UNKNOWN = Constant(None, pa.bool_())
 ONE = Compare(CompareOp.LESS, ID, Const(1))
 
 
@@ -66,32 +68,40 @@ def equal(left: Ref, right: Any) -> Predicate:
     [
         (And(()), ALWAYS),
         (Or(()), NEVER),
-        (equal(ID, KEY), ("equal", ("target", 0), ("source", 0))),
-        (FLAG, ("source", 0)),
-        (Not(FLAG), ("invert", ("source", 0))),
-        (IsNull(NAME), ("is_null", ("target", 0))),
+        (equal(ID, KEY), expression(("equal", ("target", 0), ("source", 0)))),
+        (FLAG, expression(("source", 0))),
+        (Not(FLAG), expression(("invert", ("source", 0)))),
+        (IsNull(NAME), expression(("is_null", ("target", 0)))),
         (equal(ID, Const(None)), UNKNOWN),
-        (Compare(CompareOp.NULL_SAFE_EQUAL, ID, Const(None)), ("is_null", ("target", 0))),
+        (
+            Compare(CompareOp.NULL_SAFE_EQUAL, ID, Const(None)),
+            expression(("is_null", ("target", 0))),
+        ),
         (
             OneOf(ID, (1, None)),
-            ("or_kleene", ("equal", ("target", 0), ("value", 1, pa.int64())), UNKNOWN),
+            Call(
+                "or_kleene",
+                (expression(("equal", ("target", 0), ("value", 1, pa.int64()))), UNKNOWN),
+            ),
         ),
         (
             And((ONE, Or((FLAG, ONE)))),
-            (
-                "and_kleene",
-                ("less", ("target", 0), ("value", 1, pa.int64())),
+            expression(
                 (
-                    "or_kleene",
-                    ("source", 0),
+                    "and_kleene",
                     ("less", ("target", 0), ("value", 1, pa.int64())),
-                ),
+                    (
+                        "or_kleene",
+                        ("source", 0),
+                        ("less", ("target", 0), ("value", 1, pa.int64())),
+                    ),
+                )
             ),
         ),
     ],
 )
 def test_what_arrow_decides(predicate: Predicate, expected: Any) -> None:
-    assert Translation().call(predicate) == expected
+    assert Translation().expression(predicate) == expected
 
 
 @pytest.mark.parametrize(
@@ -109,10 +119,13 @@ def test_what_arrow_decides(predicate: Predicate, expected: Any) -> None:
     ],
 )
 def test_literals_are_of_the_type_of_their_column(kind: DataType, value: Any) -> None:
-    call = Translation().call(equal(column(kind), Const(value)))
-    assert call is not None
-    literal = call[1][2] if kind in {DOUBLE, FLOAT} else call[2]
-    assert pa.scalar(*literal[1:]).as_py() == value
+    found = Translation().expression(equal(column(kind), Const(value)))
+    assert isinstance(found, Call)
+    compared = found.arguments[0] if kind in {DOUBLE, FLOAT} else found
+    assert isinstance(compared, Call)
+    literal = compared.arguments[1]
+    assert isinstance(literal, Constant)
+    assert pa.scalar(literal.value, literal.kind).as_py() == value
 
 
 @pytest.mark.parametrize(
@@ -143,23 +156,21 @@ def test_literals_are_of_the_type_of_their_column(kind: DataType, value: Any) ->
     ],
 )
 def test_what_is_left_to_spark(predicate: Predicate) -> None:
-    assert Translation(inexact={"padded"}).call(predicate) is None
+    assert Translation(inexact={"padded"}).expression(predicate) is None
 
 
 def test_deep_conditions_are_left_to_spark() -> None:
     deep: Predicate = FLAG
     for _ in range(100):
         deep = Not(deep)
-    assert Translation().call(deep) is None
+    assert Translation().expression(deep) is None
 
 
 def test_columns_are_numbered_through_all_conditions() -> None:
     translation = Translation()
-    translation.call(equal(ID, KEY))
-    assert translation.call(And((IsNull(NAME), IsNull(ID)))) == (
-        "and_kleene",
-        ("is_null", ("target", 1)),
-        ("is_null", ("target", 0)),
+    translation.expression(equal(ID, KEY))
+    assert translation.expression(And((IsNull(NAME), IsNull(ID)))) == expression(
+        ("and_kleene", ("is_null", ("target", 1)), ("is_null", ("target", 0)))
     )
     assert translation.target == {"id": pa.int64(), "name": pa.string()}
     assert translation.source == {"s0": pa.int64()}
@@ -212,11 +223,11 @@ SOURCE_DOUBLE = Ref(Side.SOURCE, ("s0",), DOUBLE)
 
 def truths(predicate: Predicate, pairs: list[tuple[float | None, float | None]]) -> list[bool]:
     """Return for which pairs of a target's and a source's value a predicate is true."""
-    call = Translation().call(predicate)
-    assert call is not None
+    condition = Translation().expression(predicate)
+    assert condition is not None
     sides = [pa.array([pair[side] for pair in pairs], pa.float64()) for side in (0, 1)]
     rows = np.arange(len(pairs))
     both = Pairs(
         target=HeldColumns(sides[:1]), target_rows=rows, source=sides[1:], source_rows=rows
     )
-    return both.is_true(call).tolist()
+    return both.is_true(condition).tolist()

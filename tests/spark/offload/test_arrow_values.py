@@ -23,7 +23,8 @@ from puredelta.spark.offload.arrow_values import (
 from puredelta.spark.resolve.analysis import open_analysis
 from puredelta.spark.resolve.expressions import ExpressionTree, Request, Scope
 from puredelta.spark.session.session import SessionInfo, no_rows
-from puredelta.worker.calls import evaluated_rows
+from puredelta.worker.expressions import evaluated_rows
+from tests.worker.expressions import expression
 
 INF = float("inf")
 EDGES: Mapping[str, tuple[pa.DataType, Sequence[Any]]] = {
@@ -144,8 +145,8 @@ def value_or_reason(tree: ExpressionTree | None, *, ansi: bool) -> ArrowValue | 
 
 def computed(value: ArrowValue, table: pa.Table) -> list[Any]:
     """Return the values as a worker computes them."""
-    column = lambda _, name: table[name].combine_chunks()  # noqa: E731
-    found = evaluated_rows(value.call, column, len(table))
+    column = lambda column: table[column.name].combine_chunks()  # noqa: E731
+    found = evaluated_rows(value.expression, column, len(table))
     assert found.type == value.kind
     return plain(found)
 
@@ -205,11 +206,11 @@ def test_every_row_of_the_table_has_an_expression_here(spark: SparkSession) -> N
 def test_texts_of_other_bytes_have_no_proof(function: str) -> None:
     texts = pa.array([b"ab", b"\xff\xfe"]).view(pa.string())
     with pytest.raises(pa.ArrowException):
-        evaluated_rows((function, ("target", "t")), lambda *_: texts, 2)
+        evaluated_rows(expression((function, ("target", "t"))), lambda *_: texts, 2)
     with pytest.raises(pa.ArrowException):
-        evaluated_rows(("text_part", ("target", "t"), 0, 1), lambda *_: texts, 2)
+        evaluated_rows(expression(("text_part", ("target", "t"), 0, 1)), lambda *_: texts, 2)
     with pytest.raises(pa.ArrowException):
-        evaluated_rows(("ascii_upper", ("target", "t")), lambda *_: texts, 2)
+        evaluated_rows(expression(("ascii_upper", ("target", "t"))), lambda *_: texts, 2)
 
 
 @pytest.mark.parametrize(

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from puredelta.worker.calls import Call
+from puredelta.worker.expressions import call
 from puredelta.worker.lookup.conditions import NO_CLAUSE, Pairs
+from tests.worker.expressions import expression
 from tests.worker.lookup.columns import HeldColumns
 
+Short: TypeAlias = tuple[Any, ...]
+"""What `expression` reads."""
 COLUMNS = 3
 VALUES = [None, True, False]
 
 
-def random_call(dice: random.Random, depth: int) -> Call:
+def random_call(dice: random.Random, depth: int) -> Short:
     kinds = ["target", "source", "value"]
     if depth:
         kinds += ["and_kleene", "or_kleene", "invert", "equal"] * 2
@@ -35,7 +38,7 @@ def random_call(dice: random.Random, depth: int) -> Call:
             return name, random_call(dice, depth - 1), random_call(dice, depth - 1)
 
 
-def meaning(call: Call, target: Sequence[Any], source: Sequence[Any]) -> bool | None:
+def meaning(call: Short, target: Sequence[Any], source: Sequence[Any]) -> bool | None:
     """Return what SQL says: three truth values."""
     name, *rest = call
     if name in ("target", "source"):
@@ -72,21 +75,21 @@ def test_three_truth_values_are_those_of_sql(seed: int) -> None:
     calls = [random_call(dice, 4) for _ in range(4)]
     truths = [
         [
-            meaning(call, [c[r] for c in sides[0]], [c[q] for c in sides[1]])
+            meaning(short, [c[r] for c in sides[0]], [c[q] for c in sides[1]])
             for r, q in zip(rows, source_rows, strict=True)
         ]
-        for call in calls
+        for short in calls
     ]
-    for call, wanted in zip(calls, truths, strict=True):
-        assert pairs.is_true(call).tolist() == [truth is True for truth in wanted]
+    for short, wanted in zip(calls, truths, strict=True):
+        assert pairs.is_true(expression(short)).tolist() == [truth is True for truth in wanted]
     first = [
         next((n for n, truth in enumerate(of_pair) if truth is True), NO_CLAUSE)
         for of_pair in zip(*truths, strict=True)
     ]
-    assert pairs.first_true(calls).tolist() == first
+    assert pairs.first_true(list(map(expression, calls))).tolist() == first
 
 
-def differs(place: int) -> Call:
+def differs(place: int) -> Short:
     return "invert", ("equal", ("target", place), ("source", place))
 
 
@@ -97,12 +100,12 @@ def test_the_cheapest_column_is_asked_first_and_the_others_only_of_undecided_row
     source = [pa.array([1, 1, 1, 2]), pa.array([9, 6, 6, 6]), pa.array([7, 7, 7, 7])]
     rows = np.arange(4)
     pairs = Pairs(target=target, target_rows=rows, source=source, source_rows=rows)
-    same: Call = ("and_kleene", ("and_kleene", *map(_same, (0, 1))), _same(2))
-    assert pairs.is_true(("invert", same)).tolist() == [True, False, True, True]
+    same: Short = ("and_kleene", ("and_kleene", *map(_same, (0, 1))), _same(2))
+    assert pairs.is_true(expression(("invert", same))).tolist() == [True, False, True, True]
     assert target.asked == [(1, [0, 1, 2, 3]), (2, [1, 2, 3]), (0, [1, 3])]
     target.asked.clear()
-    every_row_is_decided: Call = ("or_kleene", ("invert", _same(0)), ("is_valid", ("target", 1)))
-    assert pairs.is_true(every_row_is_decided).all()
+    every_row_is_decided: Short = ("or_kleene", ("invert", _same(0)), ("is_valid", ("target", 1)))
+    assert pairs.is_true(expression(every_row_is_decided)).all()
     assert [place for place, _ in target.asked] == [1]
 
 
@@ -110,8 +113,8 @@ def test_nothing_is_read_for_no_pairs() -> None:
     none = np.arange(0)
     target = HeldColumns([pa.array([1])])
     pairs = Pairs(target=target, target_rows=none, source=[pa.array([1])], source_rows=none)
-    assert pairs.is_true(("and_kleene", differs(0), differs(0))).tolist() == []
-    assert pairs.first_true([differs(0)]).tolist() == []
+    assert pairs.is_true(expression(("and_kleene", differs(0), differs(0)))).tolist() == []
+    assert pairs.first_true([expression(differs(0))]).tolist() == []
     assert target.asked == []
 
 
@@ -120,11 +123,11 @@ def test_clauses_after_the_one_that_fires_are_not_asked() -> None:
     source = [pa.array([9, 9]), pa.array([9, 9])]
     rows = np.arange(2)
     pairs = Pairs(target=target, target_rows=rows, source=source, source_rows=rows)
-    assert pairs.first_true([differs(0), differs(1)]).tolist() == [0, 0]
+    assert pairs.first_true(list(map(expression, (differs(0), differs(1))))).tolist() == [0, 0]
     assert [place for place, _ in target.asked] == [0]
 
 
-def _same(place: int) -> Call:
+def _same(place: int) -> Short:
     return "equal", ("target", place), ("source", place)
 
 
@@ -137,7 +140,7 @@ def test_pairs_are_brought_together_a_few_at_a_time() -> None:
         source_rows=np.arange(5),
         at_a_time=2,
     )
-    differs = "not_equal", ("target", 0), ("source", 0)
+    differs = expression(("not_equal", ("target", 0), ("source", 0)))
     assert pairs.is_true(differs).tolist() == [False, True, False, False, True]
     assert [rows for _, rows in target.asked] == [[0, 1], [2, 3], [4]]
-    assert pairs.first_true([("invert", differs), differs]).tolist() == [0, 1, NO_CLAUSE, 0, 1]
+    assert pairs.first_true([call("invert", differs), differs]).tolist() == [0, 1, NO_CLAUSE, 0, 1]

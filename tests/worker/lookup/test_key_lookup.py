@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from puredelta.spark.session.row_bitmap import RowBitmap, popcount
+from puredelta.worker.expressions import ALWAYS
 from puredelta.worker.lookup.conditions import NO_CLAUSE, ResidualConditions
 from puredelta.worker.lookup.key_lookup import look_up, look_up_keys
 from puredelta.worker.lookup.lookup_request import (
@@ -28,6 +29,7 @@ from puredelta.worker.lookup.lookup_request import (
 )
 from puredelta.worker.lookup.range_index import KeyRange
 from puredelta.worker.wire import LIMITS, Limits
+from tests.worker.expressions import expression
 from tests.worker.lookup.batches import batch_of
 
 Hits = list[tuple[int, int, int]]
@@ -181,12 +183,15 @@ def test_conditions_decide_about_pairs_and_unmatched_rows(
             keys=(KeyColumn(target="k", source="k", null_safe=seed % 2 == 0),),
             source_files=files,
             conditions=ResidualConditions(
-                on=("less_equal", ("source", 0), ("value", 2, pa.int64())),
+                on=expression(("less_equal", ("source", 0), ("value", 2, pa.int64()))),
                 matched=(
-                    ("invert", ("equal", ("target", 1), ("source", 1))),
-                    ("and_kleene", ("greater", ("target", 0), ("source", 0)), ("target", 2)),
+                    expression(("invert", ("equal", ("target", 1), ("source", 1)))),
+                    expression(
+                        ("and_kleene", ("greater", ("target", 0), ("source", 0)), ("target", 2))
+                    ),
                 ),
-                by_source=(("equal", ("target", 0), ("value", 3, pa.int64())),) * asks_unmatched,
+                by_source=(expression(("equal", ("target", 0), ("value", 3, pa.int64()))),)
+                * asks_unmatched,
                 target_columns=(("v", pa.int64()), ("d", pa.decimal128(7, 2)), ("f", pa.bool_())),
                 source_columns=(("v", pa.int64()), ("d", pa.decimal128(7, 2))),
             ),
@@ -245,8 +250,8 @@ def test_a_range_finds_pairs_as_a_join_would(tmp_path: Path, seed: int, parts: i
     within = KeyRange(target="x", low="lo", high="hi", high_open=seed % 2 == 1)
     limits = Limits(lookup_rows=(50, 64, 10_000)[seed % 3])
     conditions = ResidualConditions(
-        on=("less", ("source", 0), ("value", 2, pa.int64())),
-        matched=(("value", True, pa.bool_()),),
+        on=expression(("less", ("source", 0), ("value", 2, pa.int64()))),
+        matched=(ALWAYS,),
         by_source=(),
         target_columns=(),
         source_columns=(("v", pa.int64()),),
@@ -298,9 +303,8 @@ def test_too_many_pairs_are_left_to_spark(tmp_path: Path) -> None:
     few = Limits(lookup_pairs=99)
     same = pa.table({"k": pa.array([1] * 10, pa.int64())})
     orders, files = laid_out(tmp_path, [same], [same])
-    always = ("value", True, pa.bool_())
     conditions = ResidualConditions(
-        on=always, matched=(always,), by_source=(), target_columns=(), source_columns=()
+        on=ALWAYS, matched=(ALWAYS,), by_source=(), target_columns=(), source_columns=()
     )
     columns = (KeyColumn(target="k", source="k", null_safe=False),)
     with pytest.raises(LookupError, match="more than 99 pairs"):
@@ -321,14 +325,14 @@ def test_values_of_another_calendar_are_not_compared(tmp_path: Path, kind: pa.Da
         else old.set_column(1, "at", old["at"].cast(kind))
     )
     new = pa.table({"k": [1], "at": pa.array([None], kind)})
-    later = ("less", ("target", 0), ("source", 0))
+    later = expression(("less", ("target", 0), ("source", 0)))
     for target, source in ((old, new), (new, old)):
         orders, files = laid_out(tmp_path, [target], [source])
         request = LookupRequest(
             keys=(KeyColumn(target="k", source="k", null_safe=False),),
             source_files=files,
             conditions=ResidualConditions(
-                on=("value", True, pa.bool_()),
+                on=ALWAYS,
                 matched=(later,),
                 by_source=(),
                 target_columns=(("at", kind),),
@@ -347,8 +351,8 @@ def test_int96_is_compared_as_an_instant(tmp_path: Path) -> None:
     limit = dt.datetime(2100, 1, 1, tzinfo=dt.timezone.utc)
     kind = pa.timestamp("us", "UTC")
     conditions = ResidualConditions(
-        on=("less", ("target", 0), ("value", limit, kind)),
-        matched=(("value", True, pa.bool_()),),
+        on=expression(("less", ("target", 0), ("value", limit, kind))),
+        matched=(ALWAYS,),
         by_source=(),
         target_columns=(("at", kind),),
         source_columns=(),
@@ -450,8 +454,8 @@ def test_a_request_is_the_same_in_a_worker(tmp_path: Path) -> None:
         keys=(KeyColumn(target="k", source="k", null_safe=False),),
         source_files=files,
         conditions=ResidualConditions(
-            on=("value", True, pa.bool_()),
-            matched=(("greater", ("target", 0), ("value", 5, pa.int64())),),
+            on=ALWAYS,
+            matched=(expression(("greater", ("target", 0), ("value", 5, pa.int64()))),),
             by_source=(),
             target_columns=(("v", pa.int64()),),
             source_columns=(),

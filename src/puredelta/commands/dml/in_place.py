@@ -73,8 +73,8 @@ from puredelta.spark.session.row_bitmap import RowBitmap
 from puredelta.spark.session.types import arrow_schema, from_spark
 from puredelta.spark.values.constraints import table_checks
 from puredelta.spark.write.writer import JobOptions, stored_values
-from puredelta.worker.calls import Call
 from puredelta.worker.computed_rows import ComputedValues, MatchedSource
+from puredelta.worker.expressions import Expression, InputColumn, with_columns
 from puredelta.worker.lookup.lookup_request import Constants
 
 _SHARE_MAX = 0.5
@@ -246,12 +246,12 @@ def computed_values(
         return rule
     reads: dict[str, pa.DataType] = {}
     of_source: dict[str, pa.DataType] = {}
-    clauses: list[tuple[Call, ...]] = []
+    clauses: list[tuple[Expression, ...]] = []
     names = context.source.names
     try:
         for update in updates:
             values = [_value(context, update, name) for name in columns]
-            clauses.append(tuple(_in_files(value.call, config, names) for value in values))
+            clauses.append(tuple(_in_files(value.expression, config, names) for value in values))
             for value in values:
                 reads |= value.columns
                 of_source |= value.source
@@ -338,7 +338,7 @@ def _value(context: StatementContext, update: ResolvedUpdate, name: str) -> Arro
     if kind is None:
         raise NotInTableError(f"column {name} is of a type that only Spark computes with")
     if name in update.unchanged:
-        return ArrowValue(("target", name), kind, {name: kind})
+        return ArrowValue(InputColumn("target", name), kind, {name: kind})
     if (tree := update.trees.get(name)) is None:
         raise NotInTableError(f"the value of {name} is no plain expression, or is sent by Connect")
     value = stored_as(value_of(tree, ansi=context.command.session.ansi), kind)
@@ -348,16 +348,14 @@ def _value(context: StatementContext, update: ResolvedUpdate, name: str) -> Arro
     return value
 
 
-def _in_files(call: Call, config: TableConfig, source: ColumnNames) -> Call:
-    """Return a call whose columns have their names in files."""
-    if call[0] == "target":
-        return "target", config.physical_name(call[1])
-    if call[0] == "source":
-        return "source", source.in_file(call[1])
-    if call[0] == "value":
-        return call
-    parts = (_in_files(one, config, source) if isinstance(one, tuple) else one for one in call)
-    return tuple(parts)
+def _in_files(value: Expression, config: TableConfig, source: ColumnNames) -> Expression:
+    """Return a value whose columns have their names in files."""
+
+    def named(column: InputColumn) -> InputColumn:
+        in_file = config.physical_name if column.side == "target" else source.in_file
+        return InputColumn(column.side, in_file(str(column.name)))
+
+    return with_columns(value, named)
 
 
 def changed_columns(

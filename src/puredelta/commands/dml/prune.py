@@ -55,12 +55,12 @@ from puredelta.protocol.schema.types import (
     DecimalType,
 )
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.spark.offload.arrow_predicate import ALWAYS, Translation
+from puredelta.spark.offload.arrow_predicate import Translation
 from puredelta.spark.offload.key_lookup import KeyLookup
 from puredelta.spark.offload.workers import WorkerMemory
 from puredelta.spark.scan.scan_columns import partition_rows
 from puredelta.spark.session.names import FILE_ORDINAL
-from puredelta.worker.calls import Call
+from puredelta.worker.expressions import ALWAYS, Expression
 from puredelta.worker.lookup.conditions import NO_CLAUSE, ResidualConditions
 from puredelta.worker.lookup.lookup_read import is_text
 from puredelta.worker.lookup.lookup_request import KeyColumn, Searched
@@ -260,7 +260,7 @@ def _residual_conditions(
     """
     parts = statement.on.parts
     translation = Translation(inexact=_inexact_columns(statement.config))
-    on = translation.call(And((*parts.target_only, *parts.source_only, *rest)))
+    on = translation.expression(And((*parts.target_only, *parts.source_only, *rest)))
     matched = _conditions(translation, statement.matched)
     by_source = _conditions(translation, statement.not_matched_by_source)
     if on is None or matched is None or by_source is None:
@@ -278,15 +278,15 @@ def _residual_conditions(
 
 def _conditions(
     translation: Translation, clauses: Sequence[MatchedClause | NotMatchedBySourceClause]
-) -> tuple[Call, ...] | None:
-    calls: list[Call] = []
+) -> tuple[Expression, ...] | None:
+    found: list[Expression] = []
     for clause in clauses:
         condition = clause.condition
-        call = ALWAYS if condition is None else translation.call(condition.predicate)
-        if call is None:
+        known = ALWAYS if condition is None else translation.expression(condition.predicate)
+        if known is None:
             return None
-        calls.append(call)
-    return tuple(calls)
+        found.append(known)
+    return tuple(found)
 
 
 def _inexact_columns(config: TableConfig) -> frozenset[str]:

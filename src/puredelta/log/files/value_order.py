@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 from typing_extensions import assert_never
 
+from puredelta.protocol.schema.predicates import CompareOp
 from puredelta.protocol.schema.types import (
     BINARY,
     BOOLEAN,
@@ -54,6 +55,16 @@ _NAMED = {
 }
 _ORDERED = {PrimitiveType(kind.name): _NAMED[kind.order] for kind in PRIMITIVE_KINDS if kind.order}
 _STORED = {PrimitiveType(kind.name): _NAMED[kind.arrow] for kind in PRIMITIVE_KINDS if kind.arrow}
+
+
+ARROW_COMPARISONS = {
+    CompareOp.EQUAL: "equal",
+    CompareOp.LESS: "less",
+    CompareOp.LESS_OR_EQUAL: "less_equal",
+    CompareOp.GREATER: "greater",
+    CompareOp.GREATER_OR_EQUAL: "greater_equal",
+}
+"""Arrow's functions of comparisons."""
 
 
 def order_type(data_type: DataType) -> pa.DataType | None:

@@ -1,4 +1,4 @@
-"""Predicates that Arrow decides exactly as Spark does, as calls that a worker can make.
+"""Predicates that Arrow decides exactly as Spark does, as expressions that a worker evaluates.
 
 A `puredelta.protocol.schema.predicates.Predicate` prunes, so most of what is unknown may stay in
 it; here nothing may: what is not certain to give TRUE, FALSE and NULL for the same rows makes the
@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from puredelta.log.files.value_order import compares_as_stored
+from puredelta.log.files.value_order import ARROW_COMPARISONS, compares_as_stored
 from puredelta.protocol.schema.predicates import (
     And,
     Compare,
@@ -45,12 +45,17 @@ from puredelta.protocol.schema.types import (
     DataType,
     DecimalType,
 )
-from puredelta.worker.calls import Call
+from puredelta.worker.expressions import (
+    NEVER,
+    Constant,
+    Expression,
+    InputColumn,
+    all_of,
+    any_of,
+    call,
+)
 
-ALWAYS: Call = ("value", True, pa.bool_())
-NEVER: Call = ("value", False, pa.bool_())
-
-_UNKNOWN: Call = ("value", None, pa.bool_())
+_UNKNOWN = Constant(None, pa.bool_())
 _DEPTH_MAX = 40
 _LISTED_MAX = 50
 _KINDS: dict[DataType, pa.DataType] = {
@@ -62,13 +67,6 @@ _KINDS: dict[DataType, pa.DataType] = {
     DATE: pa.date32(),
     TIMESTAMP: pa.timestamp("us", "UTC"),
     TIMESTAMP_NTZ: pa.timestamp("us"),
-}
-_FUNCTIONS = {
-    CompareOp.EQUAL: "equal",
-    CompareOp.LESS: "less",
-    CompareOp.LESS_OR_EQUAL: "less_equal",
-    CompareOp.GREATER: "greater",
-    CompareOp.GREATER_OR_EQUAL: "greater_equal",
 }
 
 
@@ -91,65 +89,68 @@ class Translation:
     inexact: Collection[str] = ()
     """Target columns whose values are not what is stored, such as padded ones."""
     target: dict[str, pa.DataType] = field(default_factory=dict)
-    """Columns read so far, by logical name; a call names them by their place in here."""
+    """Columns read so far, by logical name; an expression names them by their place in here."""
     source: dict[str, pa.DataType] = field(default_factory=dict)
     """The same by staged name."""
 
-    def call(self, predicate: Predicate) -> Call | None:
-        """Return the call that decides ``predicate``, ``None`` if only Spark can."""
+    def expression(self, predicate: Predicate) -> Expression | None:
+        """Return the expression that decides ``predicate``, ``None`` if only Spark can."""
         try:
-            return self._call(predicate, 0)
+            return self._expression(predicate, 0)
         except _InexactError:
             return None
 
-    def _call(self, predicate: Predicate, depth: int) -> Call:
+    def _expression(self, predicate: Predicate, depth: int) -> Expression:
         if depth > _DEPTH_MAX:
             raise _InexactError
-        below: Callable[[Predicate], Call] = functools.partial(self._call, depth=depth + 1)
+        below: Callable[[Predicate], Expression] = functools.partial(
+            self._expression, depth=depth + 1
+        )
         match predicate:
             case And(parts):
-                return _combined("and_kleene", [below(p) for p in parts], ALWAYS)
+                return all_of(tuple(map(below, parts)))
             case Or(parts):
-                return _combined("or_kleene", [below(p) for p in parts], NEVER)
+                return any_of(tuple(map(below, parts)))
             case Not(child):
-                return "invert", below(child)
+                return call("invert", below(child))
             case Ref():
                 return self._column(predicate, pa.bool_())
             case Const(value):
-                return _value(value, pa.bool_())
+                return _constant(value, pa.bool_())
             case IsNull(ref):
-                return "is_null", self._column(ref)
+                return call("is_null", self._column(ref))
             case Compare(op, Ref() as left, Ref() | Const() as right):
                 return self._compare(op, left, right)
             case OneOf(ref, values) if len(values) <= _LISTED_MAX:
-                equal = [self._compare(CompareOp.EQUAL, ref, Const(v)) for v in values]
-                return _combined("or_kleene", equal, NEVER)
+                equal = (self._compare(CompareOp.EQUAL, ref, Const(v)) for v in values)
+                return any_of(tuple(equal))
             case Compare() | OneOf() | StartsWith() | Opaque():
                 raise _InexactError
 
-    def _compare(self, op: CompareOp, left: Ref, right: Ref | Const) -> Call:
+    def _compare(self, op: CompareOp, left: Ref, right: Ref | Const) -> Expression:
         kind = _kind(left)
         if kind == pa.bool_() and op not in (CompareOp.EQUAL, CompareOp.NULL_SAFE_EQUAL):
             raise _InexactError
         one = self._column(left)
         if isinstance(right, Const) and right.value is None:
-            return ("is_null", one) if op is CompareOp.NULL_SAFE_EQUAL else _UNKNOWN
+            return call("is_null", one) if op is CompareOp.NULL_SAFE_EQUAL else _UNKNOWN
+        other: Expression
         if isinstance(right, Ref):
             other = self._column(right, kind)
         else:
             if not compares_as_stored(right.value, left.type):
                 raise _InexactError
-            other = _value(right.value, kind)
+            other = _constant(right.value, kind)
         return compared_values(op, one, other, is_float=kind == pa.float64())
 
-    def _column(self, ref: Ref, kind: pa.DataType | None = None) -> Call:
+    def _column(self, ref: Ref, kind: pa.DataType | None = None) -> InputColumn:
         of_target, found = ref.side is Side.TARGET, _kind(ref)
         stored = len(ref.path) == 1 and not (of_target and ref.path[0] in self.inexact)
         if not stored or (kind is not None and found != kind):
             raise _InexactError
         columns = self.target if of_target else self.source
         columns.setdefault(ref.path[0], found)
-        return ref.side.value, list(columns).index(ref.path[0])
+        return InputColumn(ref.side.value, list(columns).index(ref.path[0]))
 
 
 class _InexactError(Exception):
@@ -163,43 +164,41 @@ def _kind(ref: Ref) -> pa.DataType:
     return kind
 
 
-def compared_values(op: CompareOp, one: Call, other: Call, *, is_float: bool) -> Call:
-    """Return the call that compares two values of one type as Spark does."""
+def compared_values(
+    op: CompareOp, one: Expression, other: Expression, *, is_float: bool
+) -> Expression:
+    """Return the expression that compares two values of one type as Spark does."""
     compared = _compared_floats if is_float else _compared
     if op is not CompareOp.NULL_SAFE_EQUAL:
         return compared(op, one, other)
-    equal = ("coalesce", compared(CompareOp.EQUAL, one, other), NEVER)
-    return "or", equal, ("and", ("is_null", one), ("is_null", other))
+    equal = call("coalesce", compared(CompareOp.EQUAL, one, other), NEVER)
+    return call("or", equal, call("and", call("is_null", one), call("is_null", other)))
 
 
-def _compared(op: CompareOp, one: Call, other: Call) -> Call:
-    return _FUNCTIONS[op], one, other
+def _compared(op: CompareOp, one: Expression, other: Expression) -> Expression:
+    return call(ARROW_COMPARISONS[op], one, other)
 
 
-def _compared_floats(op: CompareOp, one: Call, other: Call) -> Call:
+def _compared_floats(op: CompareOp, one: Expression, other: Expression) -> Expression:
     """Compare as Spark does: NaN equals NaN and is the greatest of all; -0.0 equals 0.0."""
     match op:
         case CompareOp.EQUAL:
-            both = "and", ("is_nan", one), ("is_nan", other)
-            return "or", ("equal", one, other), both
+            both = call("and", call("is_nan", one), call("is_nan", other))
+            return call("or", call("equal", one, other), both)
         case CompareOp.LESS:
-            only_other = "and_not", ("is_nan", other), ("is_nan", one)
-            return "or", ("less", one, other), only_other
+            only_other = call("and_not", call("is_nan", other), call("is_nan", one))
+            return call("or", call("less", one, other), only_other)
         case CompareOp.GREATER:
             return _compared_floats(CompareOp.LESS, other, one)
         case CompareOp.LESS_OR_EQUAL:
-            return "invert", _compared_floats(CompareOp.LESS, other, one)
+            return call("invert", _compared_floats(CompareOp.LESS, other, one))
         case CompareOp.GREATER_OR_EQUAL:
-            return "invert", _compared_floats(CompareOp.LESS, one, other)
+            return call("invert", _compared_floats(CompareOp.LESS, one, other))
         case CompareOp.NULL_SAFE_EQUAL:
             raise _InexactError
 
 
-def _combined(function: str, calls: list[Call], empty: Call) -> Call:
-    return functools.reduce(lambda one, other: (function, one, other), calls) if calls else empty
-
-
-def _value(value: Any, kind: pa.DataType) -> Call:
+def _constant(value: Any, kind: pa.DataType) -> Constant:
     """Return a literal; one that is not exactly of the kind makes a predicate inexact."""
     if value is not None and not _fits(value, kind):
         raise _InexactError
@@ -207,7 +206,7 @@ def _value(value: Any, kind: pa.DataType) -> Call:
         pa.scalar(value, kind)
     except (pa.ArrowException, OverflowError) as unfit:
         raise _InexactError from unfit
-    return "value", value, kind
+    return Constant(value, kind)
 
 
 def _fits(value: Any, kind: pa.DataType) -> bool:

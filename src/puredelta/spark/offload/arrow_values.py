@@ -17,7 +17,6 @@ Traps this module knows:
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -36,7 +35,15 @@ from puredelta.spark.resolve.predicate_from_json import (
     comparable_type,
     literal_value,
 )
-from puredelta.worker.calls import Call
+from puredelta.worker.expressions import (
+    NEVER,
+    Call,
+    Constant,
+    Expression,
+    InputColumn,
+    any_of,
+    call,
+)
 
 _NODES_MAX = 200
 _KINDS = {
@@ -60,7 +67,6 @@ _LISTED_MAX = 50
 _DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 20}
 _EXACT_IN_DOUBLE = (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32())
 """A long of more digits than a double has is an error of Arrow's cast."""
-_NO: Call = ("value", False, pa.bool_())
 
 
 class NotInTableError(Exception):
@@ -71,7 +77,7 @@ class NotInTableError(Exception):
 class ArrowValue:
     """A value as a worker computes it."""
 
-    call: Call
+    expression: Expression
     """Target columns by their logical names, source columns by their staged ones."""
     kind: pa.DataType
     columns: Mapping[str, pa.DataType]
@@ -82,12 +88,12 @@ class ArrowValue:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    call: Call
+    expression: Expression
     kind: pa.DataType
 
     @property
-    def is_constant(self) -> bool:
-        return bool(self.call[0] == "value")
+    def constant(self) -> Constant | None:
+        return self.expression if isinstance(self.expression, Constant) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +130,7 @@ def value_of(tree: ExpressionTree, *, ansi: bool) -> ArrowValue:
         kids = [stack.pop() for _ in range(node["num-children"])]
         stack.append(_part(node, kids, tree, session, read))
     (whole,) = stack
-    return ArrowValue(whole.call, whole.kind, read.target, read.source)
+    return ArrowValue(whole.expression, whole.kind, read.target, read.source)
 
 
 def stored_as(value: ArrowValue, kind: pa.DataType) -> ArrowValue:
@@ -133,15 +139,15 @@ def stored_as(value: ArrowValue, kind: pa.DataType) -> ArrowValue:
     Raises:
         NotInTableError: Spark has to cast it.
     """
-    part = _Part(value.call, value.kind)
+    part = _Part(value.expression, value.kind)
     if _is_integer(part.kind) and _is_integer(kind) and part.kind != kind:
-        part = _Part(("cast_to", part.call, kind), kind)
+        part = _cast_to(part, kind)
     elif pa.types.is_decimal(part.kind) and pa.types.is_decimal(kind) and part.kind != kind:
         name = "round_to" if part.kind.scale > kind.scale else "cast_to"
-        part = _Part((name, part.call, kind), kind)
+        part = _Part(Call(name, (part.expression,), (kind,)), kind)
     else:
         part = _cast(part, kind)
-    return replace(value, call=part.call, kind=part.kind)
+    return replace(value, expression=part.expression, kind=part.kind)
 
 
 def _part(
@@ -180,9 +186,9 @@ def _column(node: Node, tree: ExpressionTree, read: _Read) -> _Part:
         raise NotInTableError(f"column {known.name} is of a type that only Spark computes with")
     is_target = known.side is Side.TARGET
     if kind == pa.null() and not is_target:  # no file has it
-        return _Part(("value", None, kind), kind)
+        return _null(kind)
     (read.target if is_target else read.source)[known.name] = kind
-    return _Part(("target" if is_target else "source", known.name), kind)
+    return _Part(InputColumn(known.side.value, known.name), kind)
 
 
 def _kind(data_type: object) -> pa.DataType:
@@ -197,7 +203,7 @@ def _kind(data_type: object) -> pa.DataType:
 def _literal(node: Node, time_zone: str) -> _Part:
     kind = _kind(node["dataType"])
     if node["value"] is None:
-        return _Part(("value", None, kind), kind)
+        return _null(kind)
     value: Any = literal_value(node, time_zone)
     if value is None:
         raise NotInTableError(f"a literal of type {node['dataType']}")
@@ -207,7 +213,19 @@ def _literal(node: Node, time_zone: str) -> _Part:
         pa.scalar(value, kind)
     except (pa.ArrowException, OverflowError, TypeError) as unfit:
         raise NotInTableError(f"a literal of type {node['dataType']}") from unfit
-    return _Part(("value", value, kind), kind)
+    return _Part(Constant(value, kind), kind)
+
+
+def _null(kind: pa.DataType) -> _Part:
+    return _Part(Constant(None, kind), kind)
+
+
+def _cast_to(part: _Part, kind: pa.DataType) -> _Part:
+    return _called("cast_to", [part], kind, kind)
+
+
+def _called(function: str, kids: Sequence[_Part], kind: pa.DataType, *options: object) -> _Part:
+    return _Part(Call(function, tuple(kid.expression for kid in kids), options), kind)
 
 
 def _is_integer(kind: pa.DataType) -> bool:
@@ -220,7 +238,7 @@ def _cast(part: _Part, kind: pa.DataType) -> _Part:
     if given == kind:
         return part
     if given == pa.null():
-        return _Part(("value", None, kind), kind)
+        return _null(kind)
     if pa.types.is_decimal(kind):
         whole, scale = kind.precision - kind.scale, kind.scale
         if pa.types.is_decimal(given):
@@ -232,12 +250,12 @@ def _cast(part: _Part, kind: pa.DataType) -> _Part:
     else:
         holds = _is_integer(given) and _is_integer(kind)  # what does not fit is an error of Arrow
     if kind == pa.string() and (_is_integer(given) or given == pa.bool_()):
-        return _Part(("cast_to", part.call, kind), kind)
-    if kind == pa.string() and given == pa.date32() and not part.is_constant:
-        return _Part(("date_text", part.call), kind)
+        return _cast_to(part, kind)
+    if kind == pa.string() and given == pa.date32() and part.constant is None:
+        return _called("date_text", [part], kind)
     if not holds:
         raise NotInTableError(f"a cast of {given} to {kind}")
-    return _Part(("cast_to", part.call, kind), kind)
+    return _cast_to(part, kind)
 
 
 def _alike(kids: Sequence[_Part]) -> pa.DataType:
@@ -248,8 +266,8 @@ def _alike(kids: Sequence[_Part]) -> pa.DataType:
     return kinds.pop() if kinds else pa.null()
 
 
-def _typed(kids: Sequence[_Part], kind: pa.DataType) -> list[Call]:
-    return [_cast(kid, kind).call for kid in kids]
+def _typed(kids: Sequence[_Part], kind: pa.DataType) -> list[_Part]:
+    return [_cast(kid, kind) for kid in kids]
 
 
 def _arithmetic(name: str) -> _Rule:
@@ -261,7 +279,7 @@ def _arithmetic(name: str) -> _Rule:
             function = name
         else:
             raise NotInTableError(f"{name} of values of type {kind}")
-        return _Part((function, *(kid.call for kid in kids)), kind)
+        return _called(function, kids, kind)
 
     return rule
 
@@ -287,11 +305,12 @@ def _divide(kids: Sequence[_Part], session: _Session) -> _Part:
     kind = _alike(kids)
     if kind != pa.float64():
         raise NotInTableError(f"a division of values of type {kind}")
-    one, other = (kid.call for kid in kids)
     if session.ansi:
-        return _Part(("divide_checked", one, other), kind)
-    by_zero: Call = ("coalesce", ("equal", other, ("value", 0.0, kind)), _NO)
-    return _Part(("if_else", by_zero, ("value", None, kind), ("divide", one, other)), kind)
+        return _called("divide_checked", kids, kind)
+    one, other = (kid.expression for kid in kids)
+    by_zero = call("coalesce", call("equal", other, Constant(0.0, kind)), NEVER)
+    quotient = call("if_else", by_zero, Constant(None, kind), call("divide", one, other))
+    return _Part(quotient, kind)
 
 
 def _divide_decimals(kids: Sequence[_Part], session: _Session) -> _Part:
@@ -306,15 +325,14 @@ def _divide_decimals(kids: Sequence[_Part], session: _Session) -> _Part:
     if digits > _DIGITS_MAX or other.precision + scale > _DIGITS_MAX:
         raise NotInTableError(f"a quotient of {digits} digits")
     kind = pa.decimal128(digits, scale)
-    calls = (kid.call for kid in kids)
-    return _Part(("decimal_quotient", *calls, kind, session.ansi), kind)
+    return _called("decimal_quotient", kids, kind, kind, session.ansi)
 
 
 def _remainder(kids: Sequence[_Part], session: _Session) -> _Part:
     kind = _alike(kids)
     if not _is_integer(kind):
         raise NotInTableError(f"a remainder of values of type {kind}")
-    return _Part(("remainder", *(kid.call for kid in kids), session.ansi), kind)
+    return _called("remainder", kids, kind, session.ansi)
 
 
 def _absolute(kids: Sequence[_Part], session: _Session) -> _Part:
@@ -322,22 +340,23 @@ def _absolute(kids: Sequence[_Part], session: _Session) -> _Part:
     if not (_is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
         raise NotInTableError(f"the absolute value of values of type {kind}")
     function = "abs_checked" if session.ansi and _is_integer(kind) else "abs"
-    return _Part((function, kids[0].call), kind)
+    return _called(function, kids[:1], kind)
 
 
 def _round(kids: Sequence[_Part], _: _Session) -> _Part:
     value, places = kids
     given = value.kind
-    if not places.is_constant or places.call[1] is None or places.call[1] < 0:
+    digits = None if places.constant is None else places.constant.value
+    if digits is None or digits < 0:
         raise NotInTableError("round to places that are no literal, or before the point")
     if _is_integer(given):
         return value
     if not pa.types.is_decimal(given) or given.precision == _DIGITS_MAX:
         raise NotInTableError(f"round of values of type {given}")
-    scale = min(given.scale, places.call[1])
+    scale = min(given.scale, digits)
     kind = pa.decimal128(given.precision - given.scale + 1 + scale, scale)
     wider = pa.decimal128(given.precision + 1, given.scale)
-    return _Part(("round_to", ("cast_to", value.call, wider), kind), kind)
+    return _called("round_to", [_cast_to(value, wider)], kind, kind)
 
 
 def _outermost(function: str) -> _Rule:
@@ -347,7 +366,7 @@ def _outermost(function: str) -> _Rule:
         kind = _alike(kids)
         if not (pa.types.is_date(kind) or _is_integer(kind) or pa.types.is_decimal(kind)):
             raise NotInTableError(f"{function} of values of type {kind}")
-        return _Part((function, *_typed(kids, kind)), kind)
+        return _called(function, _typed(kids, kind), kind)
 
     return rule
 
@@ -357,8 +376,8 @@ def _is_in(kids: Sequence[_Part], session: _Session) -> _Part:
         raise NotInTableError(f"a list of {len(kids) - 1} values")
     equal = _compare(CompareOp.EQUAL)
     _alike(kids)
-    found = [equal((kids[0], kid), session).call for kid in kids[1:]]
-    return _Part(functools.reduce(lambda one, other: ("or_kleene", one, other), found), pa.bool_())
+    found = (equal((kids[0], kid), session).expression for kid in kids[1:])
+    return _Part(any_of(tuple(found)), pa.bool_())
 
 
 def _compare(op: CompareOp) -> _Rule:
@@ -367,7 +386,7 @@ def _compare(op: CompareOp) -> _Rule:
         orders = op not in (CompareOp.EQUAL, CompareOp.NULL_SAFE_EQUAL)
         if kind == pa.null() or (kind == pa.bool_() and orders):
             raise NotInTableError(f"a comparison of values of type {kind}")
-        one, other = _typed(kids, kind)
+        one, other = (kid.expression for kid in _typed(kids, kind))
         is_float = pa.types.is_floating(kind)
         return _Part(compared_values(op, one, other, is_float=is_float), pa.bool_())
 
@@ -376,14 +395,14 @@ def _compare(op: CompareOp) -> _Rule:
 
 def _logic(function: str) -> _Rule:
     def rule(kids: Sequence[_Part], _: _Session) -> _Part:
-        return _Part((function, *_typed(kids, pa.bool_())), pa.bool_())
+        return _called(function, _typed(kids, pa.bool_()), pa.bool_())
 
     return rule
 
 
 def _coalesce(kids: Sequence[_Part], _: _Session) -> _Part:
     kind = _alike(kids)
-    return _Part(("coalesce", *_typed(kids, kind)), kind)
+    return _called("coalesce", _typed(kids, kind), kind)
 
 
 def _case(kids: Sequence[_Part], _: _Session) -> _Part:
@@ -391,15 +410,15 @@ def _case(kids: Sequence[_Part], _: _Session) -> _Part:
     pairs = [kids[n : n + 2] for n in range(0, len(kids) - 1, 2)]
     otherwise = [kids[-1]] if len(kids) % 2 else []
     kind = _alike([*(value for _, value in pairs), *otherwise])
-    found: Call = _cast(otherwise[0], kind).call if otherwise else ("value", None, kind)
+    found = _cast(otherwise[0], kind) if otherwise else _null(kind)
     for condition, value in reversed(pairs):
-        holds = "coalesce", _cast(condition, pa.bool_()).call, _NO
-        found = "if_else", holds, _cast(value, kind).call, found
-    return _Part(found, kind)
+        holds = call("coalesce", _cast(condition, pa.bool_()).expression, NEVER)
+        found = _called("if_else", [_Part(holds, pa.bool_()), _cast(value, kind), found], kind)
+    return found
 
 
 def _is_null(function: str) -> _Rule:
-    return lambda kids, _: _Part((function, kids[0].call), pa.bool_())
+    return lambda kids, _: _called(function, kids[:1], pa.bool_())
 
 
 def _text(function: str, kind: pa.DataType | None = None, *, arity: int | None = 1) -> _Rule:
@@ -408,23 +427,24 @@ def _text(function: str, kind: pa.DataType | None = None, *, arity: int | None =
             raise NotInTableError(f"{function} of {len(kids)} values")
         if not kids or any(kid.kind != pa.string() for kid in kids):
             raise NotInTableError(f"{function} of values that are no texts")
-        return _Part((function, *(kid.call for kid in kids)), kind or pa.string())
+        return _called(function, kids, kind or pa.string())
 
     return rule
 
 
 def _substring(kids: Sequence[_Part], _: _Session) -> _Part:
     text, *places = kids
-    if text.kind != pa.string() or not all(p.is_constant and p.kind == pa.int32() for p in places):
+    known = [place.constant for place in places if place.kind == pa.int32()]
+    if text.kind != pa.string() or len(known) != len(places) or None in known:
         raise NotInTableError("a part of a text at places that differ from row to row")
-    at, length = (place.call[1] for place in places)
+    at, length = (None if place is None else place.value for place in known)
     if at is None or length is None:
-        return _Part(("value", None, pa.string()), pa.string())
+        return _null(pa.string())
     start = at - 1 if at > 0 else at
     stop: int | None = start + max(0, length)
     if start < 0 and stop is not None and stop >= 0 and length > 0:
         stop = None
-    return _Part(("text_part", text.call, start, stop), pa.string())
+    return _called("text_part", [text], pa.string(), start, stop)
 
 
 def _days(function: str) -> _Rule:
@@ -432,17 +452,17 @@ def _days(function: str) -> _Rule:
         date, days = kids
         if date.kind != pa.date32() or days.kind not in (pa.int8(), pa.int16(), pa.int32()):
             raise NotInTableError("days that are no whole number")
-        number = ("cast_to", date.call, pa.int32()), ("cast_to", days.call, pa.int32())
-        return _Part(("cast_to", (function, *number), pa.date32()), pa.date32())
+        numbers = [_cast_to(kid, pa.int32()) for kid in (date, days)]
+        return _cast_to(_called(function, numbers, pa.int32()), pa.date32())
 
     return rule
 
 
 def _of_date(function: str) -> _Rule:
     def rule(kids: Sequence[_Part], _: _Session) -> _Part:
-        if kids[0].kind != pa.date32() or kids[0].is_constant:
+        if kids[0].kind != pa.date32() or kids[0].constant is not None:
             raise NotInTableError(f"{function} of values that are no dates")
-        return _Part((function, kids[0].call), pa.int32())
+        return _called(function, kids[:1], pa.int32())
 
     return rule
 
@@ -450,8 +470,7 @@ def _of_date(function: str) -> _Rule:
 def _days_between(kids: Sequence[_Part], _: _Session) -> _Part:
     if any(kid.kind != pa.date32() for kid in kids):
         raise NotInTableError("days between values that are no dates")
-    end, start = (("cast_to", kid.call, pa.int32()) for kid in kids)
-    return _Part(("subtract_checked", end, start), pa.int32())
+    return _called("subtract_checked", [_cast_to(kid, pa.int32()) for kid in kids], pa.int32())
 
 
 VALUES: Mapping[str, _Rule] = {

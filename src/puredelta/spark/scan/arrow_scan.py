@@ -26,7 +26,12 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from puredelta.log.files.value_order import compares_as_stored, order_type
+from puredelta.log.files.value_order import (
+    ARROW_COMPARISONS,
+    compares_as_stored,
+    order_type,
+    stored_type,
+)
 from puredelta.protocol.schema.partition_values import parse_partition_value
 from puredelta.protocol.schema.predicates import (
     And,
@@ -60,8 +65,9 @@ from puredelta.spark.session.names import FILE_ORDINAL
 from puredelta.spark.session.read_settings import ReadSettings
 from puredelta.spark.session.session import arrow_rows, settings_of
 from puredelta.spark.session.types import arrow_schema, from_spark, struct_as_nullable
+from puredelta.worker.expressions import Call, Constant, Expression, InputColumn, all_of, any_of
 from puredelta.worker.file_columns import FIELD_ID
-from puredelta.worker.row_groups import Condition
+from puredelta.worker.row_groups import IS_IN
 from puredelta.worker.scan_rows import (
     FILE_PARTS,
     SCAN_LAYOUTS,
@@ -74,7 +80,7 @@ from puredelta.worker.wire import LIMITS
 _LISTED_MAX = 100
 
 
-def row_group_condition(predicate: Predicate, stored: Mapping[str, str]) -> Condition | None:
+def row_group_condition(predicate: Predicate, stored: Mapping[str, str]) -> Expression | None:
     """Return what must hold of a row group that is read; ``None``: all of them are.
 
     ``stored`` has the names of columns in the scan, by their logical names.
@@ -83,53 +89,55 @@ def row_group_condition(predicate: Predicate, stored: Mapping[str, str]) -> Cond
         case And(parts):
             known = [row_group_condition(part, stored) for part in parts]
             some = tuple(part for part in known if part is not None)
-            return ("all", some) if some else None
+            return all_of(some) if some else None
         case Or(parts):
             known = [row_group_condition(part, stored) for part in parts]
             every = tuple(part for part in known if part is not None)
-            return ("any", every) if len(every) == len(known) else None
+            return any_of(every) if len(every) == len(known) else None
         case IsNull(ref):
-            return _of("null", ref, stored)
+            return _of("is_null", ref, stored)
         case Not(IsNull(ref)):
-            return _of("value", ref, stored)
+            return _of("is_valid", ref, stored)
         case Ref():
             return _compared(CompareOp.EQUAL, predicate, True, stored)  # noqa: FBT003
         case Compare(op, Ref() as ref, Const(value)):
             return _compared(op, ref, value, stored)
         case StartsWith(ref, prefix) if ref.type == STRING:
-            return _of("starts", ref, stored, prefix)
+            return _of("starts_with", ref, stored, prefix)
         case OneOf(ref, values):
             return _listed(ref, [value for value in values if value is not None], stored)
         case _:
             return None
 
 
-def _compared(op: CompareOp, ref: Ref, value: Any, stored: Mapping[str, str]) -> Condition | None:
+def _compared(op: CompareOp, ref: Ref, value: Any, stored: Mapping[str, str]) -> Expression | None:
     if value is None:
-        return _of("null", ref, stored) if op is CompareOp.NULL_SAFE_EQUAL else None
+        return _of("is_null", ref, stored) if op is CompareOp.NULL_SAFE_EQUAL else None
     if not _is_exact(ref.type, value):
         return None
     kind = CompareOp.EQUAL if op is CompareOp.NULL_SAFE_EQUAL else op
-    return _of(kind.value, ref, stored, value)
+    return _of(ARROW_COMPARISONS[kind], ref, stored, value)
 
 
-def _listed(ref: Ref, values: list[Any], stored: Mapping[str, str]) -> Condition | None:
+def _listed(ref: Ref, values: list[Any], stored: Mapping[str, str]) -> Expression | None:
     if not values or not all(_is_exact(ref.type, value) for value in values):
         return None
     if len(values) <= _LISTED_MAX:
-        return _of("in", ref, stored, tuple(values))
+        return _of(IS_IN, ref, stored, *values)
     ends = (
-        _of(">=", ref, stored, min(values)),
-        _of("<=", ref, stored, max(values)),
+        _of("greater_equal", ref, stored, min(values)),
+        _of("less_equal", ref, stored, max(values)),
     )
     some = tuple(end for end in ends if end is not None)
-    return ("all", some) if some else None
+    return all_of(some) if some else None
 
 
-def _of(kind: str, ref: Ref, stored: Mapping[str, str], *values: Any) -> Condition | None:
-    if len(ref.path) != 1 or ref.path[0] not in stored:
+def _of(function: str, ref: Ref, stored: Mapping[str, str], *values: Any) -> Expression | None:
+    kind = None if ref.type is None else stored_type(ref.type)
+    if len(ref.path) != 1 or ref.path[0] not in stored or (values and kind is None):
         return None
-    return (kind, stored[ref.path[0]], *values)
+    constants = (Constant(value, kind) for value in values)
+    return Call(function, (InputColumn("target", stored[ref.path[0]]), *constants))
 
 
 def _is_exact(kind: DataType | None, value: Any) -> bool:
@@ -294,7 +302,7 @@ class _Columns:
             places=tuple(places),
         )
 
-    def where(self, condition: Condition | None) -> _Columns:
+    def where(self, condition: Expression | None) -> _Columns:
         """Return the columns without row groups of which a condition is not true."""
         return replace(self, layout=replace(self.layout, condition=condition))
 

@@ -1,6 +1,6 @@
 """Conditions on pairs of rows besides equal keys, inside a Spark worker.
 
-Conditions are calls of Arrow's functions that answer as Spark would
+Conditions are expressions (`puredelta.worker.expressions`) that answer as Spark would
 (`puredelta.spark.offload.arrow_predicate` makes them).
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from puredelta.worker.calls import Call, evaluated
+from puredelta.worker.expressions import Call, Expression, InputColumn, columns_in, evaluated
 from puredelta.worker.lookup.key_index import Numbers
 from puredelta.worker.read_rows import Mask
 
@@ -28,14 +28,14 @@ NO_CLAUSE = -1
 class ResidualConditions:
     """The conditions on pairs and on unmatched target rows; NULL counts as false."""
 
-    on: Call
+    on: Expression
     """The conditions on a pair besides equal keys."""
-    matched: tuple[Call, ...]
+    matched: tuple[Expression, ...]
     """The first of these that is true gives a pair its clause: 0 and up, else `NO_CLAUSE`."""
-    by_source: tuple[Call, ...]
+    by_source: tuple[Expression, ...]
     """The same for unmatched target rows; their clauses are numbered after those of ``matched``."""
     target_columns: tuple[tuple[str, pa.DataType], ...]
-    """Name, and type that its values are compared in; calls name a column by its place here."""
+    """Name, and type that values are compared in; conditions name a column by its place here."""
     source_columns: tuple[tuple[str, pa.DataType], ...]
 
 
@@ -71,13 +71,13 @@ class Pairs:
         source_rows = None if self.source_rows is None else self.source_rows[places]
         return replace(self, target_rows=self.target_rows[places], source_rows=source_rows)
 
-    def is_true(self, condition: Call) -> Mask:
+    def is_true(self, condition: Expression) -> Mask:
         """Return for which pairs a condition is true, not NULL."""
         flags: Mask = np.zeros(len(self.target_rows), np.bool_)
         flags[self._where(condition, np.arange(len(flags)))] = True
         return flags
 
-    def first_true(self, conditions: Sequence[Call]) -> Numbers:
+    def first_true(self, conditions: Sequence[Expression]) -> Numbers:
         """Return the place of the first condition that is true of each pair, or `NO_CLAUSE`."""
         first: Numbers = np.full(len(self.target_rows), NO_CLAUSE, np.int64)
         undecided: Numbers = np.arange(len(first))
@@ -89,18 +89,19 @@ class Pairs:
             undecided = _without(undecided, fired)
         return first
 
-    def _where(self, call: Call, places: Numbers, *, truth: bool = True) -> Numbers:
-        """Return those of some pairs, ascending, of which a call is true, or is false.
+    def _where(self, condition: Expression, places: Numbers, *, truth: bool = True) -> Numbers:
+        """Return those of some pairs, ascending, of which a condition is true, or is false.
 
         Parts of a conjunction or disjunction are asked one after the other, cheap ones first, and
         only about the pairs that the ones before did not decide.
         """
-        name, *rest = call
-        if name == "invert":
-            return self._where(rest[0], places, truth=not truth)
-        if name not in ("and_kleene", "or_kleene"):
-            return self._evaluated_where(call, places, truth=truth)
-        parts = sorted(_parts(name, call), key=functools.partial(self._cost, places))
+        match condition:
+            case Call("invert", (negated,)):
+                return self._where(negated, places, truth=not truth)
+            case Call("and_kleene" | "or_kleene" as name):
+                parts = sorted(_parts(name, condition), key=functools.partial(self._cost, places))
+            case _:
+                return self._evaluated_where(condition, places, truth=truth)
         decides = truth if name == "or_kleene" else not truth
         if not decides:  # every part must say so
             for part in parts:
@@ -116,46 +117,51 @@ class Pairs:
             undecided = _without(undecided, found[-1])
         return np.sort(np.concatenate(found)) if found else places
 
-    def _cost(self, places: Numbers, call: Call) -> int:
+    def _cost(self, places: Numbers, condition: Expression) -> int:
         rows = self.target_rows[places]
-        return sum(self.target.cost(place, rows) for place in set(_target_places(call)))
+        read = {column for column in columns_in(condition) if column.side == "target"}
+        return sum(self.target.cost(place_of(column), rows) for column in read)
 
-    def _evaluated_where(self, call: Call, places: Numbers, *, truth: bool) -> Numbers:
+    def _evaluated_where(self, condition: Expression, places: Numbers, *, truth: bool) -> Numbers:
         if len(places) > self.at_a_time:
             firsts = range(0, len(places), self.at_a_time)
             some = (places[first : first + self.at_a_time] for first in firsts)
-            return np.concatenate([self._evaluated_where(call, n, truth=truth) for n in some])
+            return np.concatenate([self._evaluated_where(condition, n, truth=truth) for n in some])
         pairs = self.only(places)
-        result = evaluated(call, functools.lru_cache(maxsize=None)(pairs.column))
+        result = evaluated(condition, functools.lru_cache(maxsize=None)(pairs.column))
         if isinstance(result, pa.Scalar):
             return places if result.as_py() is truth else places[:0]
         wanted = result if truth else pc.invert(result)
         flags: Mask = wanted.fill_null(False).to_numpy(zero_copy_only=False)  # noqa: FBT003
         return places[flags]
 
-    def column(self, side: str, place: int) -> pa.Array:
+    def column(self, column: InputColumn) -> pa.Array:
         """Return one column of a side, of all pairs."""
-        if side == "target":
+        place = place_of(column)
+        if column.side == "target":
             return self.target.take(place, self.target_rows)
         return self.source[place].take(pa.array(self.source_rows))
 
 
-def _parts(name: str, call: Call) -> Iterator[Call]:
+def place_of(column: InputColumn) -> int:
+    """Return the place by which a condition names a column.
+
+    Raises:
+        TypeError: the expression names its columns, it is no condition on pairs.
+    """
+    if not isinstance(column.name, int):
+        raise TypeError(f"a column without a place: {column}")
+    return column.name
+
+
+def _parts(name: str, condition: Expression) -> Iterator[Expression]:
     """Yield the parts of a conjunction or disjunction, of those within it, too."""
-    if call[0] != name:
-        yield call
-        return
-    for part in call[1:]:
-        yield from _parts(name, part)
-
-
-def _target_places(call: Call) -> Iterator[int]:
-    name, *rest = call
-    if name == "target":
-        yield rest[0]
-    elif name not in ("source", "value"):
-        for argument in rest:
-            yield from _target_places(argument)
+    match condition:
+        case Call(function, arguments) if function == name:
+            for part in arguments:
+                yield from _parts(name, part)
+        case _:
+            yield condition
 
 
 def _without(places: Numbers, some: Numbers) -> Numbers:
