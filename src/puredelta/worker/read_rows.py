@@ -266,6 +266,8 @@ def _reader(source: str | pa.NativeFile, buffer_bytes: int, **options: Any) -> p
         reader.open(source, arrow_extensions_enabled=True, **options)
     except TypeError:
         reader.open(source, **options)
+    except UnicodeEncodeError as other:
+        raise pa.ArrowInvalid(f"the path {source!a} is no UTF-8") from other
     return reader
 
 
