@@ -3942,14 +3942,10 @@ class Message(Enum):
     )
     UNSUPPORTED_ON_CONNECT_VIEW = (
         ErrorCode.UNSUPPORTED_ON_CONNECT,
-        "A view over delta.`/path`, a version or changes of a table, and CACHE TABLE of such "
-        "a query, need a classic session. Name the path in each query, or give the rows that "
-        "are there now a name: df.createOrReplaceTempView(name).",
-    )
-
-    UNSUPPORTED_ON_CONNECT_USE = (
-        ErrorCode.UNSUPPORTED_ON_CONNECT,
-        "USE {namespace} is not possible over Spark Connect. Write names of three parts.",
+        "A view over delta.`/path`, a version or changes of a table, CACHE TABLE of such a query, "
+        "and a permanent or global view over tables of a catalog need a classic session. Name the "
+        "table in each query, or give the rows that are there now a name: "
+        "df.createOrReplaceTempView(name).",
     )
     OPERATION_NOT_ALLOWED_OTHER_SCHEMA = (
         ErrorCode.OPERATION_NOT_ALLOWED,

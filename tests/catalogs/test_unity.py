@@ -100,6 +100,7 @@ def test_any_name_reaches_the_server_as_it_is(server: UnityServer, text: str) ->
     external(server, "other")
     name = TableIdentifier("main", "sales", text)
     assert unity(server).load(name).name == name
+    assert unity(server).describe(name).name == name
     assert name_of_address(address_of(name)) == name
     unity(server).drop(name)
     assert list(server.tables) == [("main", "sales", "other")]

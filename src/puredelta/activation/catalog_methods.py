@@ -214,10 +214,23 @@ def own_table_exists(original: Method) -> Method:
     def call(self: Any, tableName: str, dbName: str | None = None) -> Any:
         identifier = _identifier(self, tableName, dbName)
         if identifier is None:
+            if _is_too_long(self, tableName):
+                return False
             return original(self, tableName, dbName)
         return find_described(session_behind(self), identifier) is not None
 
     return call
+
+
+def _is_too_long(catalog: Any, table: Any) -> bool:
+    """Return whether a name begins with a catalog of this library, and has too many parts."""
+    name = table_name(table)
+    if name is None or len(name.parts) <= _PARTS_MAX:
+        return False
+    return session_catalog(session_behind(catalog), name.parts[0]) is not None
+
+
+_PARTS_MAX = 3
 
 
 def own_list_columns(original: Method) -> Method:

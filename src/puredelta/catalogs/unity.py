@@ -223,7 +223,12 @@ class UnityCatalog:
         self._call("DELETE", path, query={"force": "true"} if cascade else None)
 
     def describe(self, name: TableIdentifier) -> CatalogEntry:
-        """Return the entry of a table of any format."""
+        """Return the entry of a table of any format; of a name with dots, that of a Delta table."""
+        if any("." in part for part in name.parts):  # the other request joins the parts by dots
+            table = self.load(name)
+            return CatalogEntry(
+                name=name, format="delta", kind=table.kind.name, location=table.location
+            )
         answer = self._read(f"/tables/{_full_name(*name.parts)}")
         return described_table(answer, name, allow_local=self.allow_local)
 

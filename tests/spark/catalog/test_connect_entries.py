@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 from pyspark.errors import AnalysisException
+from pyspark.sql import types as T
 
 from puredelta.errors import CatalogError
-from puredelta.spark.catalog.connect_entries import _ShownEntry, prepare
+from puredelta.spark.catalog.connect_entries import _ShownEntry, kept_view_query, prepare
+from puredelta.spark.jvm.catalog import ViewEntry
 from tests.connect_session import ask
 
 
@@ -146,3 +148,30 @@ def test_a_server_that_has_the_package_knows_the_format() -> None:
     assert server.asked == 1
     with pytest.raises(AnalysisException, match="PYTHON_DATA_SOURCE_ERROR"):
         prepare(_Server("PYTHON_DATA_SOURCE_ERROR"))  # type: ignore[arg-type]
+
+
+def test_a_view_keeps_a_query_that_its_server_cannot_analyze() -> None:
+    query = "SELECT id, 'ä*/' || note AS `odd ``name` FROM main.sales.orders -- '\n"
+    columns = T.StructType().add("id", T.LongType()).add("odd `name", T.StringType())
+    text = kept_view_query("v", query, columns)
+    assert text.startswith("SELECT CAST(NULL AS bigint) AS `id`, CAST(NULL AS string) AS `odd ``n")
+    assert "\n" not in text
+    assert _shown(f"View Text: {text}").view() == ViewEntry(
+        text=query, namespace=("spark_catalog", "default"), database="", name="v"
+    )
+    stored = _shown(f"View Text: {text}", database="db").view()
+    assert stored is not None
+    assert stored.text == text, "only temporary views of the session are taken for such ones"
+
+
+def _shown(line: str, database: str = "") -> _ShownEntry:
+    rest = "View Catalog and Namespace: spark_catalog.default\nView Query Output Columns: [id]"
+    kind = f"Type: {'VIEW' if database else 'TEMPORARY'}"
+    return _ShownEntry.of(
+        {
+            "namespace": database,
+            "tableName": "v",
+            "isTemporary": not database,
+            "information": f"{kind}\n{line}\nView Schema Mode: COMPENSATION\n{rest}",
+        }
+    )

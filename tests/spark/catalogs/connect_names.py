@@ -38,7 +38,17 @@ def main(directory: Path) -> None:
     with two_catalogs(spark, directory) as server:
         answers = {
             questions.__name__: [_answer(one) for one in questions(spark, server)]
-            for questions in (definition, queries, writers, changes, versions, listings, refusals)
+            for questions in (
+                definition,
+                queries,
+                writers,
+                changes,
+                versions,
+                views,
+                namespaces,
+                listings,
+                refusals,
+            )
         }
     spark.stop()
     print(json.dumps(answers))  # noqa: T201 - the answer
@@ -57,6 +67,12 @@ def catalog_names(spark: SparkSession, directory: Path) -> Any:
             ),
             lambda: spark.table(ORDERS),
             lambda: server.tables["main", "sales", "orders"].latest,
+            lambda: spark.sql("USE main.sales"),
+            lambda: spark.sql("CREATE TEMPORARY VIEW seen_orders AS SELECT note FROM orders"),
+            lambda: spark.sql("DELETE FROM orders WHERE id < 2"),
+            lambda: spark.sql("SELECT * FROM seen_orders"),
+            lambda: spark.sql("USE spark_catalog.default"),
+            lambda: spark.sql("DROP VIEW seen_orders"),
         ]
         return [_answer(one) for one in asked]
 
@@ -205,6 +221,79 @@ def versions(spark: SparkSession, server: UnityServer) -> Questions:
     ]
 
 
+def views(spark: SparkSession, server: UnityServer) -> Questions:
+    """Ask for temporary views of present rows."""
+    del server
+    sql = spark.sql
+    make = "CREATE OR REPLACE TEMPORARY VIEW"
+    merge = f"MERGE INTO {COPY} t USING shown s ON t.id = s.number"
+    return [
+        lambda: sql(f"{make} shown (number, words) AS SELECT o.id, o.note FROM {ORDERS} o"),
+        lambda: sql("SELECT number, shown.words FROM shown WHERE number < 3"),
+        lambda: sql(f"INSERT INTO {ORDERS} (id, note) VALUES (50, 'new')"),
+        lambda: sql("SELECT max(number) FROM shown"),
+        lambda: spark.table("shown").count(),
+        lambda: sql(f"{make} above AS SELECT words FROM shown WHERE number = 50"),
+        lambda: sql("SELECT * FROM above JOIN shown USING (words)"),
+        lambda: sql(f"{merge} WHEN MATCHED THEN UPDATE SET note = s.words"),
+        lambda: sql(f"UPDATE {ORDERS} SET note = (SELECT max(words) FROM shown) WHERE id = 50"),
+        lambda: sql("SELECT count(*) FROM above"),
+        lambda: sql("DESCRIBE shown").count(),
+        lambda: [row["viewName"] for row in sql("SHOW VIEWS").collect() if row["isTemporary"]][:2],
+        lambda: sql(f"CREATE TEMPORARY VIEW shown AS SELECT id FROM {ORDERS}"),
+        lambda: spark.catalog.dropTempView("above"),
+        lambda: sql("DROP VIEW shown"),
+        lambda: sql("SELECT * FROM shown"),
+        lambda: sql(f"{make} old AS SELECT id FROM {ORDERS} VERSION AS OF 1"),
+        lambda: sql("SELECT count(*) FROM old"),
+        lambda: sql(f"CACHE TABLE kept AS SELECT id FROM {ORDERS}"),
+        lambda: sql("SELECT count(*) FROM kept"),
+    ]
+
+
+def namespaces(spark: SparkSession, server: UnityServer) -> Questions:
+    """Ask for names of less than three parts."""
+    del server
+    sql, catalog = spark.sql, spark.catalog
+    frame = spark.range(2).selectExpr("id")
+    return [
+        lambda: sql("USE CATALOG main"),
+        lambda: sql("SELECT current_catalog(), current_schema()"),
+        lambda: sql("SELECT count(*) FROM sales.copy WHERE sales.copy.id > 0"),
+        lambda: sql("USE main.sales"),
+        lambda: (catalog.currentCatalog(), catalog.currentDatabase()),
+        lambda: sql("SHOW CURRENT NAMESPACE"),
+        lambda: sql("SELECT count(*) FROM copy JOIN sales.copy AS other USING (id)"),
+        lambda: spark.table("copy").count(),
+        lambda: frame.write.format("delta").saveAsTable("brief"),
+        lambda: sql("INSERT INTO brief SELECT id + 2 FROM brief"),
+        lambda: sql("UPDATE brief SET id = 9 WHERE id = 3"),
+        lambda: sql("MERGE INTO brief t USING copy s ON t.id = s.id WHEN MATCHED THEN DELETE"),
+        lambda: sql("SELECT * FROM brief"),
+        lambda: frame.writeTo("brief").append(),
+        lambda: DeltaTable.forName(spark, "brief").toDF().count(),
+        lambda: sql("CREATE OR REPLACE TEMPORARY VIEW brief_view AS SELECT brief.id FROM brief"),
+        lambda: sql("CREATE TEMPORARY VIEW brief AS SELECT id + 1000 AS id FROM brief"),
+        lambda: sql("SELECT max(id) FROM brief"),
+        lambda: sql("SELECT max(id) FROM brief_view"),
+        lambda: sql("DROP VIEW brief"),
+        lambda: catalog.tableExists("brief"),
+        lambda: sql("SELECT * FROM near_nothing"),
+        lambda: sql("SELECT id FROM range(1)"),
+        lambda: [row.name for row in catalog.listTables(pattern="b*") if not row.isTemporary],
+        lambda: [row.name for row in catalog.listDatabases()],
+        lambda: sql("DROP TABLE brief"),
+        lambda: sql("USE spark_catalog.default"),
+        catalog.currentCatalog,
+        lambda: sql("SELECT max(id) FROM brief_view"),
+        lambda: catalog.setCurrentCatalog("main"),
+        lambda: catalog.setCurrentDatabase("sales"),
+        lambda: sql("SELECT count(*) FROM copy"),
+        lambda: catalog.setCurrentCatalog("spark_catalog"),
+        lambda: sql("SELECT count(*) FROM copy"),
+    ]
+
+
 def listings(spark: SparkSession, server: UnityServer) -> Questions:
     """Ask for names."""
     del server
@@ -214,6 +303,25 @@ def listings(spark: SparkSession, server: UnityServer) -> Questions:
         lambda: sql("SHOW SCHEMAS IN main"),
         lambda: catalog.tableExists(ORDERS),
         lambda: catalog.tableExists("main.sales.nothing"),
+        lambda: catalog.tableExists("copy", "main.sales"),
+        lambda: sql("CREATE TABLE main.sales.`dotted.name` AS SELECT 1 AS id"),
+        lambda: catalog.tableExists("main.sales.`dotted.name`"),
+        lambda: catalog.tableExists("main.sales.dotted.name"),
+        lambda: spark.table("main.sales.`dotted.name`").count(),
+        lambda: sql("DROP TABLE main.sales.`dotted.name`"),
+        lambda: sql("SHOW CATALOGS"),
+        lambda: [row.name for row in catalog.listCatalogs()],
+        lambda: catalog.databaseExists("main.sales"),
+        lambda: catalog.databaseExists("main.nothing"),
+        lambda: catalog.getDatabase("main.sales").catalog,
+        lambda: [row.name for row in catalog.listTables("main.sales", "o*")],
+        lambda: catalog.refreshTable(ORDERS),
+        lambda: catalog.cacheTable(COPY),
+        lambda: catalog.isCached(COPY),
+        lambda: catalog.uncacheTable(COPY),
+        lambda: catalog.isCached(COPY),
+        lambda: sql(f"CACHE TABLE {COPY}"),
+        lambda: sql(f"UNCACHE TABLE {COPY}"),
         lambda: [column.name for column in catalog.listColumns(COPY)],
         lambda: catalog.getTable(ORDERS).name,
         lambda: sql(f"ALTER TABLE {COPY} RENAME TO main.sales.copied"),
@@ -230,8 +338,10 @@ def refusals(spark: SparkSession, server: UnityServer) -> Questions:
         lambda: sql("INSERT INTO main.sales.missing VALUES (1)"),
         lambda: sql("DELETE FROM main.nowhere.missing"),
         lambda: sql("CREATE TABLE main.nothing.orders (id INT)"),
-        lambda: sql("USE main.sales"),
-        lambda: sql(f"CREATE TEMP VIEW named AS SELECT id FROM {ORDERS}"),
+        lambda: sql(f"CREATE GLOBAL TEMP VIEW named AS SELECT id FROM {ORDERS}"),
+        lambda: sql(f"CREATE VIEW named AS SELECT id FROM {ORDERS}"),
+        lambda: sql("CREATE VIEW main.sales.named AS SELECT 1 AS id"),
+        lambda: sql("USE main.nothing"),
         lambda: server.tokens.clear() or server.tokens.add("another"),
         lambda: sql(f"DELETE FROM {ORDERS}"),
     ]

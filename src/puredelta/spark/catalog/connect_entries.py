@@ -5,25 +5,18 @@ entry is found by SHOW TABLE EXTENDED, the only statement that names provider an
 table in a format that the server does not know. Entries are made, altered and dropped by Spark's
 own DDL, which asks for a data source called ``delta``: `prepare` sends one by value before the
 first of these statements of a session. The server's Python does not run it for an entry.
-
-These statements do not pass the activated ``spark.sql``. A command (SHOW, DESCRIBE, CREATE, ALTER,
-DROP) is one request, and its answer has the rows in it.
 """
 
 from __future__ import annotations
 
-import importlib
 import posixpath
 import re
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from weakref import WeakSet
 
-import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
@@ -32,6 +25,7 @@ from puredelta.errors import CatalogError, Message
 from puredelta.spark.connect.shipped_code import importer
 from puredelta.spark.jvm.catalog import SESSION_CATALOG, CatalogTable, ViewEntry
 from puredelta.spark.session.names import FORMAT, parse_name, quote, quote_name
+from puredelta.spark.session.server import is_case_sensitive, name_pattern, run_on_server
 from puredelta.spark.session.session import asked_names, is_connect
 from puredelta.spark.session.types import quoted_text
 
@@ -168,7 +162,7 @@ def external_tables(spark: SparkSession, database: str, name: str = "*") -> froz
     """
     if not is_connect(spark):
         return frozenset()
-    pattern = "*" if name == "*" else re.sub(r"\W", ".", name, flags=re.ASCII)
+    pattern = "*" if name == "*" else name_pattern(name)
     place = quote_name((SESSION_CATALOG, database))
     rows = run_on_server(spark, f"SHOW TABLE EXTENDED IN {place} LIKE {quoted_text(pattern)}")
     shown = [_ShownEntry.of(row) for row in rows if not row["isTemporary"]]
@@ -196,7 +190,8 @@ def has_database(spark: SparkSession, database: str) -> bool:
 
 def default_location(spark: SparkSession, database: str, name: str) -> str:
     """Return where a table that names no location belongs, as a decoded URI."""
-    return f"{_database_location(spark, database)}/{name if _is_cased(spark) else name.lower()}"
+    last = name if is_case_sensitive(spark) else name.lower()
+    return f"{_database_location(spark, database)}/{last}"
 
 
 def below_database(spark: SparkSession, database: str, location: str) -> str:
@@ -353,11 +348,45 @@ class _ShownEntry:
         if found is None:
             return None
         return ViewEntry(
-            text=found["text"],
+            text=_kept_query(found["text"]) if self.is_temporary else found["text"],
             namespace=parse_name(found["namespace"]) if found["namespace"] else (),
             database=self.database,
             name=self.name,
         )
+
+
+def kept_view_query(view: str, query: str, columns: T.StructType) -> str:
+    """Return the query of a view that the server keeps, for one that it cannot analyze.
+
+    It has the same columns, keeps the text of ``query``, and is an error where the server executes
+    it. A client that finds the view takes the text in its place.
+    """
+    shown = ", ".join(f"CAST(NULL AS {_ddl(f)}) AS {quote(f.name)}" for f in columns.fields)
+    refusal = quoted_text(
+        f"View {view} shows tables of a catalog that this server does not know. Name it in a query "
+        "of the session in which it was made, after puredelta.activate()."
+    )
+    text = query.encode().hex()
+    kept = f"(SELECT {_KEPT}'{text}' AS query)"
+    return f"SELECT {shown} FROM {kept} WHERE raise_error({refusal}) IS NULL"  # noqa: S608
+
+
+def _ddl(field: T.StructField) -> str:
+    text = field.dataType.simpleString()
+    if "struct<" not in text:
+        return text
+    one = T.StructType([T.StructField("c", field.dataType)])
+    return one.toDDL().partition(" ")[2]  # quotes the names of fields
+
+
+def _kept_query(text: str) -> str:
+    """Return the query that a temporary view keeps, or its own text."""
+    found = _KEPT_QUERY.search(text)
+    return text if found is None else bytes.fromhex(found[1]).decode()
+
+
+_KEPT = "/* query of puredelta */ X"
+_KEPT_QUERY = re.compile(re.escape(_KEPT) + "'([0-9a-f]*)'")
 
 
 def _find(spark: SparkSession, place: Sequence[str], name: str) -> _ShownEntry | None:
@@ -366,9 +395,9 @@ def _find(spark: SparkSession, place: Sequence[str], name: str) -> _ShownEntry |
     Without a place it is the current database, after temporary views.
     """
     where = f" IN {quote_name(place)}" if place else ""
-    pattern = re.sub(r"\W", ".", name, flags=re.ASCII)  # of the rest some have a meaning there
+    pattern = quoted_text(name_pattern(name))
     try:
-        rows = run_on_server(spark, f"SHOW TABLE EXTENDED{where} LIKE {quoted_text(pattern)}")
+        rows = run_on_server(spark, f"SHOW TABLE EXTENDED{where} LIKE {pattern}")
     except AnalysisException as refused:
         if refused.getCondition() in _NO_SUCH_PLACE:
             return None
@@ -396,73 +425,11 @@ def _meant(
 ) -> _ShownEntry | None:
     """Return the one among the tables and views shown that a name means."""
     named = [row for row in rows if row["tableName"] == name] or [
-        row for row in rows if row["tableName"].lower() == name.lower() and not _is_cased(spark)
+        row
+        for row in rows
+        if row["tableName"].lower() == name.lower() and not is_case_sensitive(spark)
     ]
     shown = [one for row in named if (one := _ShownEntry.of(row)).is_of_session_catalog]
     if not place and (hiding := [one for one in shown if not one.database]):
         return hiding[0]
     return next((one for one in shown if one.database), None)
-
-
-def _is_cased(spark: SparkSession) -> bool:
-    return str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
-
-
-_own: ContextVar[bool] = ContextVar("puredelta_own_request", default=False)
-
-
-def is_own_request() -> bool:
-    """Return whether a request that leaves now is one of this library about the catalog.
-
-    Its text names entries as they are, so nothing in it may be replaced.
-    """
-    return _own.get()
-
-
-@contextmanager
-def own_requests() -> Iterator[None]:
-    """Mark the requests that leave inside the context (`is_own_request`)."""
-    token = _own.set(True)
-    try:
-        yield
-    finally:
-        _own.reset(token)
-
-
-def run_on_server(spark: SparkSession, text: str) -> Sequence[Mapping[str, Any]]:
-    """Run a statement on the server and return its rows, by column. Connect sessions only.
-
-    Raises:
-        pyspark.errors.PySparkException: the server's error.
-
-    Examples:
-        >>> run_on_server(spark, "SHOW CURRENT NAMESPACE")  # doctest: +SKIP
-        [{'catalog': 'spark_catalog', 'namespace': 'default'}]
-    """
-    client: Any = spark
-    plans: Any = importlib.import_module("pyspark.sql.connect.plan")  # Connect clients only
-    if text.split(maxsplit=1)[0] not in _QUESTIONS:
-        asked_names(spark).clear()
-    with own_requests():
-        command = plans.SQL(text).command(client.client)
-        _, properties, *_ = client.client.execute_command(command)
-        answer = properties.get("sql_command_result")
-        if answer is None:
-            return []
-        if answer.WhichOneof("rel_type") == "local_relation":
-            return _local_rows(answer.local_relation)
-        frames: Any = importlib.import_module("pyspark.sql.connect.dataframe")
-        rows = frames.DataFrame(plans.CachedRelation(answer), spark).collect()
-        return [row.asDict() for row in rows]
-
-
-_QUESTIONS = frozenset({"SHOW", "DESCRIBE"})
-
-
-def _local_rows(relation: Any) -> Sequence[Mapping[str, Any]]:
-    """Return the rows that a message has as a stream of Arrow."""
-    if not relation.data:
-        return []
-    with pa.ipc.open_stream(relation.data) as stream:
-        found: list[dict[str, Any]] = stream.read_all().to_pylist()
-    return found

@@ -21,15 +21,11 @@ from pyspark.sql import types as T
 
 from puredelta.errors import CatalogError, Message, UnsupportedError
 from puredelta.protocol.actions.paths import encode_uri
-from puredelta.spark.catalog.connect_entries import (
-    find_entry,
-    own_requests,
-    run_command,
-    run_on_server,
-)
+from puredelta.spark.catalog.connect_entries import find_entry, run_command
 from puredelta.spark.jvm.catalog import SESSION_CATALOG, StoredEntry, StoredPartition, ViewEntry
 from puredelta.spark.jvm.gateway import JVM_ERRORS
 from puredelta.spark.session.names import FORMAT, quote, quote_name
+from puredelta.spark.session.server import run_on_server
 from puredelta.spark.session.types import quoted_text
 
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -188,8 +184,7 @@ def _created_ms(said: Mapping[str, Any]) -> int:
 def _columns(spark: SparkSession, table: str) -> T.StructType:
     frames: Any = importlib.import_module("pyspark.sql.connect.dataframe")
     plans: Any = importlib.import_module("pyspark.sql.connect.plan")
-    with own_requests():
-        schema: T.StructType = frames.DataFrame(plans.Read(table), spark).schema
+    schema: T.StructType = frames.DataFrame(plans.Read(table), spark).schema
     return T.StructType([_with_length(field) for field in schema.fields])
 
 

@@ -32,9 +32,9 @@ from puredelta.errors import InvalidRequestError, Message, TableNotFoundError
 from puredelta.log.managed.managed_store import NewManagedTable
 from puredelta.log.replay.catalog_table import open_external, open_loaded, open_new
 from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.jvm.catalog import has_temporary_view
 from puredelta.spark.session.key_service import serve_keys
 from puredelta.spark.session.names import PREFIX
+from puredelta.spark.session.server import has_temporary_view
 from puredelta.spark.session.session import settings_of
 from puredelta.store.registry import Storage
 

@@ -1,8 +1,9 @@
-"""Temporary views of a Connect session: versions of tables as views, and views as targets.
+"""Temporary views of a Connect session: definitions that the server cannot analyze, and targets.
 
-The server keeps the text of a view, and knows neither paths nor versions of Delta tables. A view of
-versions alone never changes, so the server gets its rows instead. A view of anything newer would
-have to be made again before each use, which a client cannot do for texts that it does not see.
+The server keeps the text of a view, and knows neither paths and versions of Delta tables, nor
+catalogs of this library. A view of versions alone never changes, so the server gets its rows. A
+view of tables of such a catalog keeps its query in a text that the server can analyze
+(`kept_view_query`), and each query of this client takes it from there.
 """
 
 from __future__ import annotations
@@ -14,12 +15,20 @@ from pyspark.sql import DataFrame, SparkSession
 from puredelta.errors import Message, UnsupportedError
 from puredelta.protocol.schema.sql_lexer import is_identifier, tokenize, unquoted
 from puredelta.spark.catalog.catalog_entries import find_relation
+from puredelta.spark.catalog.connect_entries import kept_view_query
 from puredelta.spark.catalog.table_views import Shown, ViewOrigin
 from puredelta.spark.jvm.catalog import ViewEntry
 from puredelta.spark.scan.own_reads import read_tables
 from puredelta.spark.session.names import quote_name
+from puredelta.spark.session.server import run_on_server
 from puredelta.spark.session.session import no_rows
-from puredelta.statements.names.catalog_query import catalog_rows, name_in_view
+from puredelta.statements.names.catalog_query import (
+    catalog_rows,
+    name_in_view,
+    named_query,
+    with_whole_names,
+)
+from puredelta.statements.names.names import may_name_catalog
 from puredelta.statements.names.query_tables import may_need_names, with_views
 from puredelta.statements.names.views import References
 from puredelta.statements.parse.cursor import Cursor
@@ -32,15 +41,17 @@ _VIEWS_MAX = 30
 def create_fixed_view(
     spark: SparkSession, statement: ViewStatement, *, text: str
 ) -> DataFrame | None:
-    """Execute the definition of a temporary view of versions; None if the server can execute it.
+    """Execute the definition of a temporary view of versions, or of tables of a catalog of this
+    library; None if the server can execute it.
 
     Raises:
         UnsupportedError: the view would show the present rows of a path, or is not temporary.
     """
-    if not may_need_names(text):
+    if not may_need_names(text) and not may_name_catalog(spark, text):
         return None
     names, cursor = References(), Cursor(text)
-    cursor.accept("CREATE")
+    if not cursor.accept("CREATE") and not may_need_names(text):
+        return None  # CACHE TABLE AS, see `catalog_command`
     replaces = cursor.accept("OR", "REPLACE")
     is_global = cursor.accept("GLOBAL")
     is_temporary = cursor.accept("TEMP") or cursor.accept("TEMPORARY")
@@ -52,9 +63,15 @@ def create_fixed_view(
     view, columns = cursor.name(), _columns(cursor)
     if len(view) > 1 or not cursor.accept("AS"):
         raise UnsupportedError(Message.UNSUPPORTED_ON_CONNECT_VIEW)
-    query = with_views(spark, text[cursor.start :], names)
+    stated, start = text[cursor.start :], cursor.start
+    query = with_views(spark, stated, names)
     if not names.rows:
         return None
+    if not may_need_names(stated) and not is_global:
+        stated = with_whole_names(spark, stated)
+        columns_shown = named_query(spark, stated, {}).schema
+        run_on_server(spark, text[:start] + " " + kept_view_query(view[0], stated, columns_shown))
+        return no_rows(spark)
     _require_fixed(query, names)
     rows = names.query(spark, query)
     rows = rows.toDF(*columns) if columns else rows

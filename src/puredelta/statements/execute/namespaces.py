@@ -22,7 +22,6 @@ from puredelta.errors import (
     UnsupportedError,
 )
 from puredelta.protocol.schema.sql_lexer import keywords, tokenize, unquoted
-from puredelta.spark.jvm.catalog import has_temporary_view
 from puredelta.spark.session.catalogs import (
     DEFAULT_SCHEMA,
     Namespace,
@@ -36,7 +35,8 @@ from puredelta.spark.session.catalogs import (
     set_current_namespace,
 )
 from puredelta.spark.session.names import display_name, quote, quote_name
-from puredelta.spark.session.session import is_connect, no_rows
+from puredelta.spark.session.server import has_temporary_view
+from puredelta.spark.session.session import no_rows
 from puredelta.statements.names.names import resolve_name
 from puredelta.statements.parse.statement import (
     CatalogStatement,
@@ -123,10 +123,7 @@ def use_namespace(spark: SparkSession, namespace: Namespace) -> None:
 
     Raises:
         TableNotFoundError: the catalog has no such schema (SCHEMA_NOT_FOUND).
-        UnsupportedError: the session is a Spark Connect one.
     """
-    if is_connect(spark):
-        raise UnsupportedError(Message.UNSUPPORTED_ON_CONNECT_USE, namespace=str(namespace))
     if namespace.schema != DEFAULT_SCHEMA:
         describe_schema(spark, namespace)
     set_current_namespace(spark, namespace)
@@ -162,7 +159,7 @@ def leave_for_spark(spark: SparkSession, text: str) -> DataFrame | None:
 
 def _show_catalogs(spark: SparkSession, pattern: str) -> DataFrame | None:
     ours = session_catalog_names(spark)
-    if not ours or is_connect(spark):
+    if not ours:
         return None
     of_spark = [row.name for row in spark.catalog.listCatalogs()]
     names = sorted({*of_spark, *ours})

@@ -57,10 +57,12 @@ def create_view(spark: SparkSession, statement: ViewStatement, *, text: str) -> 
     Such a view is over a table at a path, a version of a table, the changes of one, or another such
     view. Spark finds tables of the catalog itself, unless a version of them is chosen.
     """
-    if is_connect(spark):
-        return create_fixed_view(spark, statement, text=text)
     if _cached_in_catalog(spark, text):
         return no_rows(spark)
+    if statement.lifetime is ViewLifetime.PERMANENT:
+        _require_session_catalog(spark, text)
+    if is_connect(spark):
+        return create_fixed_view(spark, statement, text=text)
     if statement.lifetime is ViewLifetime.PERMANENT:
         return _create_stored(spark, text)
     names = _TablesOfView(is_global=statement.lifetime is ViewLifetime.GLOBAL)
@@ -93,7 +95,6 @@ def _cached_in_catalog(spark: SparkSession, text: str) -> bool:
 def _create_stored(spark: SparkSession, text: str) -> DataFrame:
     """Let Spark keep the text unchanged, and take the columns of its present meaning."""
     query = view_query(spark, text)
-    _require_session_catalog(spark, text)
     _require_no_cycle(spark, text, query)
     with TemporaryViews() as shown:
         named = with_views(spark, with_stored_views(spark, query, shown), shown)

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeAlias
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
+from puredelta.commands.read_table import read_table
 from puredelta.errors import InvalidRequestError
 from puredelta.protocol.schema.sql_lexer import (
     Token,
@@ -30,8 +32,10 @@ from puredelta.spark.connect.messages import named_rows
 from puredelta.spark.connect.plan_hook import is_query
 from puredelta.spark.jvm.catalog import CatalogTable, ViewEntry
 from puredelta.spark.scan.row_tracking_scan import readable_rows
+from puredelta.spark.session.catalogs import find_identifier
 from puredelta.spark.session.names import quote_name
 from puredelta.spark.session.session import is_connect
+from puredelta.statements.names.names import rows_in_catalog
 from puredelta.statements.names.parameters import with_values
 from puredelta.statements.names.views import References, RowNames, TemplateFields
 from puredelta.statements.parse.cursor import Cursor
@@ -210,6 +214,11 @@ def _aliases(relations: Sequence[_Relation], columns: Sequence[_Column]) -> list
     ]
 
 
+def with_whole_names(spark: SparkSession, query: str) -> str:
+    """Return a query in which names in a catalog of this library have all their parts."""
+    return replaced(query, _WholeNames(spark, References()).parts(query))
+
+
 @dataclass(slots=True)
 class _Names:
     """Replacement of the names in one text."""
@@ -287,6 +296,8 @@ class _Names:
         return self.known[name]
 
     def _rows(self, name: tuple[str, ...]) -> DataFrame | None:
+        if find_identifier(self.spark, name) is not None:
+            return rows_in_catalog(self.spark, TableName(name), partial(read_table, self.spark))
         match known_relation(self.spark, name):
             case CatalogTable():
                 snapshot = newest_snapshot(self.spark, name)
@@ -316,6 +327,10 @@ class _Names:
     def _spellings(self, name: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
         """Yield the names, in lower case, that may stand before the columns of a relation."""
         yield tuple(part.lower() for part in name)
+        if (found := find_identifier(self.spark, name)) is not None:
+            yield (found.schema.lower(), found.table.lower())
+            yield tuple(part.lower() for part in found.parts)
+            return
         match known_relation(self.spark, self._whole(name)):
             case CatalogTable() as table:
                 yield (table.database.lower(), table.name.lower())
@@ -355,6 +370,14 @@ class _Names:
         if rows is not None:
             return self.names.add(rows)
         return None if whole == name else quote_name(whole)
+
+
+class _WholeNames(_Names):
+    """Replacement of the names in a catalog of this library by their whole names."""
+
+    def _other(self, name: tuple[str, ...]) -> str | None:
+        found = find_identifier(self.spark, name)
+        return None if found is None else quote_name(found.parts)
 
 
 def _follows_keyword(tokens: Sequence[Token], at: int) -> bool:
