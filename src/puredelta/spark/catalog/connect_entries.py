@@ -25,7 +25,12 @@ from puredelta.errors import CatalogError, Message
 from puredelta.spark.connect.shipped_code import importer
 from puredelta.spark.jvm.catalog import SESSION_CATALOG, CatalogTable, ViewEntry
 from puredelta.spark.session.names import FORMAT, parse_name, quote, quote_name
-from puredelta.spark.session.server import is_case_sensitive, name_pattern, run_on_server
+from puredelta.spark.session.server import (
+    database_location,
+    is_case_sensitive,
+    name_pattern,
+    run_on_server,
+)
 from puredelta.spark.session.session import asked_names, is_connect
 from puredelta.spark.session.types import quoted_text
 
@@ -124,12 +129,6 @@ def entry_source() -> Any:
     return DeltaEntries
 
 
-def current_namespace(spark: SparkSession) -> tuple[str, str]:
-    """Return the current catalog and the current database."""
-    [row] = run_on_server(spark, "SHOW CURRENT NAMESPACE")
-    return row["catalog"], row["namespace"]
-
-
 def find_entry(
     spark: SparkSession, parts: Sequence[str], *, provider: str
 ) -> CatalogTable | ViewEntry | None:
@@ -180,7 +179,7 @@ def has_entry(spark: SparkSession, database: str, name: str) -> bool:
 def has_database(spark: SparkSession, database: str) -> bool:
     """Return whether there is a database of the name."""
     try:
-        _database_location(spark, database)
+        database_location(spark, database)
     except AnalysisException as refused:
         if refused.getCondition() in _NO_SUCH_PLACE:
             return False
@@ -191,12 +190,12 @@ def has_database(spark: SparkSession, database: str) -> bool:
 def default_location(spark: SparkSession, database: str, name: str) -> str:
     """Return where a table that names no location belongs, as a decoded URI."""
     last = name if is_case_sensitive(spark) else name.lower()
-    return f"{_database_location(spark, database)}/{last}"
+    return f"{database_location(spark, database)}/{last}"
 
 
 def below_database(spark: SparkSession, database: str, location: str) -> str:
     """Return a relative location as one below that of a database, as a decoded URI."""
-    whole = f"{_database_location(spark, database)}/{location}"
+    whole = f"{database_location(spark, database)}/{location}"
     start = _START.match(whole)
     authority = "" if start is None else start[0]
     return authority + posixpath.normpath(whole[len(authority) :])
@@ -241,12 +240,6 @@ def run_command(spark: SparkSession, text: str) -> None:
     """Run a statement about entries."""
     prepare(spark)
     run_on_server(spark, text)
-
-
-def _database_location(spark: SparkSession, database: str) -> str:
-    rows = run_on_server(spark, f"DESCRIBE DATABASE {quote_name((SESSION_CATALOG, database))}")
-    found = next(row["info_value"] for row in rows if row["info_name"] == "Location")
-    return str(found).rstrip("/")
 
 
 # --- SHOW TABLE EXTENDED --------------------------------------------------------------------

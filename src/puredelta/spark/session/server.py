@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from puredelta.spark.jvm import catalog
+from puredelta.spark.session.names import quote_name
 from puredelta.spark.session.session import asked_names, is_connect
 from puredelta.spark.session.types import quoted_text
 
@@ -38,6 +39,24 @@ def has_temporary_view(spark: SparkSession, name: str) -> bool:
 
 _TEMPORARY_VIEW = " temporary view"
 """The first part of a key that is no name of a relation."""
+
+
+def current_namespace(spark: SparkSession) -> tuple[str, str]:
+    """Return the server's current catalog and database."""
+    [row] = run_on_server(spark, "SHOW CURRENT NAMESPACE")
+    return row["catalog"], row["namespace"]
+
+
+def database_location(spark: SparkSession, database: str) -> str:
+    """Return where tables of a database of the session catalog belong, without a slash at the end.
+
+    Raises:
+        pyspark.errors.AnalysisException: there is no such database.
+    """
+    place = quote_name((catalog.SESSION_CATALOG, database))
+    rows = run_on_server(spark, f"DESCRIBE DATABASE {place}")
+    found = next(row["info_value"] for row in rows if row["info_name"] == "Location")
+    return str(found).rstrip("/")
 
 
 def name_pattern(name: str) -> str:
