@@ -540,6 +540,39 @@ class ErrorCode(Enum):
     UNIVERSAL_FORMAT_VIOLATION = ("DELTA_UNIVERSAL_FORMAT_VIOLATION", "KD00E",
         "Iceberg cannot express the table, or the name in the catalog is that of another table.",
         "Change the column, value or setting that the message names, then export again.")
+    UNIVERSAL_FORMAT_ICEBERG_COMPAT_REQUIRED = ("DELTA_UNIVERSAL_FORMAT_VIOLATION.ICEBERG_COMPAT_REQUIRED", "KD00E",
+        "`delta.universalFormat.enabledFormats` names iceberg on a table without IcebergCompat.",
+        "Set `delta.enableIcebergCompatV2` to true, too, or set `puredelta.iceberg.export` instead.")
+    ICEBERG_COMPAT_CHANGE_VERSION_NEED_REWRITE = ("DELTA_ICEBERG_COMPAT_VIOLATION.CHANGE_VERSION_NEED_REWRITE", "KD00E",
+        "Data files of the table do not keep the rules of the version.",
+        "`REORG TABLE ... APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = n))` writes them again.")
+    ICEBERG_COMPAT_VERSION_NOT_SUPPORTED = ("DELTA_ICEBERG_COMPAT_VIOLATION.COMPAT_VERSION_NOT_SUPPORTED", "KD00E",
+        "There is no such version of IcebergCompat, or it is no part of the protocol yet.",
+        "Choose version 1 or 2.")
+    ICEBERG_COMPAT_DELETION_VECTORS_NOT_PURGED = ("DELTA_ICEBERG_COMPAT_VIOLATION.DELETION_VECTORS_NOT_PURGED", "KD00E",
+        "Data files of the table have deletion vectors.",
+        "`REORG TABLE ... APPLY (PURGE)`, or `APPLY (UPGRADE UNIFORM (...))`.")
+    ICEBERG_COMPAT_DELETION_VECTORS_SHOULD_BE_DISABLED = ("DELTA_ICEBERG_COMPAT_VIOLATION.DELETION_VECTORS_SHOULD_BE_DISABLED", "KD00E",
+        "Deletion vectors and IcebergCompat exclude each other.",
+        "Set `delta.enableDeletionVectors` to false.")
+    ICEBERG_COMPAT_FILES_NOT_ICEBERG_COMPAT = ("DELTA_ICEBERG_COMPAT_VIOLATION.FILES_NOT_ICEBERG_COMPAT", "KD00E",
+        "A commit adds a file without a row count.",
+        "Write its rows again, or restore another version.")
+    ICEBERG_COMPAT_REPLACE_TABLE_CHANGE_PARTITION_NAMES = ("DELTA_ICEBERG_COMPAT_VIOLATION.REPLACE_TABLE_CHANGE_PARTITION_NAMES", "KD00E",
+        "A partitioned table would be replaced by one with other partition columns.",
+        "Keep the names of the partition columns, or set `delta.enableIcebergCompatV<n>` to false.")
+    ICEBERG_COMPAT_UNSUPPORTED_DATA_TYPE = ("DELTA_ICEBERG_COMPAT_VIOLATION.UNSUPPORTED_DATA_TYPE", "KD00E",
+        "Iceberg's readers, or version 1, do not know the type.",
+        "Choose another type; version 2 has arrays and maps.")
+    ICEBERG_COMPAT_UNSUPPORTED_TYPE_WIDENING = ("DELTA_ICEBERG_COMPAT_VIOLATION.UNSUPPORTED_TYPE_WIDENING", "KD00E",
+        "Iceberg does not widen the one type to the other.",
+        "Keep the type of the column.")
+    ICEBERG_COMPAT_VERSION_MUTUAL_EXCLUSIVE = ("DELTA_ICEBERG_COMPAT_VIOLATION.VERSION_MUTUAL_EXCLUSIVE", "KD00E",
+        "Two versions of IcebergCompat are enabled.",
+        "Set the older one to false in the same statement.")
+    ICEBERG_COMPAT_WRONG_REQUIRED_TABLE_PROPERTY = ("DELTA_ICEBERG_COMPAT_VIOLATION.WRONG_REQUIRED_TABLE_PROPERTY", "KD00E",
+        "IcebergCompat needs column mapping.",
+        "Set `delta.columnMapping.mode` to name, too.")
     UNIVERSAL_FORMAT_CONVERSION_FAILED = ("DELTA_UNIVERSAL_FORMAT_CONVERSION_FAILED", "KD00E",
         "The Iceberg metadata of the table is damaged, or other exporters were faster.",
         "Follow the message: remove the folder `_iceberg`, or export again.")
@@ -1287,6 +1320,71 @@ class Message(Enum):
     UNSUPPORTED_FEATURE_STATUS = (
         ErrorCode.UNSUPPORTED_FEATURE_STATUS,
         'Expecting the status for table feature {feature} to be "supported", but got "{status}".',
+    )
+
+    # protocol/table: IcebergCompat
+    ICEBERG_COMPAT_CHANGE_VERSION_NEED_REWRITE = (
+        ErrorCode.ICEBERG_COMPAT_CHANGE_VERSION_NEED_REWRITE,
+        "The validation of IcebergCompatV{version} has failed. Changing to IcebergCompatV{version} "
+        "requires rewriting the table: {path} {lacks}. Please run REORG TABLE APPLY (UPGRADE "
+        "UNIFORM (ICEBERG_COMPAT_VERSION = {version})).",
+    )
+    ICEBERG_COMPAT_VERSION_NOT_SUPPORTED = (
+        ErrorCode.ICEBERG_COMPAT_VERSION_NOT_SUPPORTED,
+        "The validation of IcebergCompatV{version} has failed. IcebergCompatVersion = {version} is "
+        "not supported. Supported versions are between 1 and {maxVersion}",
+    )
+    ICEBERG_COMPAT_DELETION_VECTORS_NOT_PURGED = (
+        ErrorCode.ICEBERG_COMPAT_DELETION_VECTORS_NOT_PURGED,
+        "The validation of IcebergCompatV{version} has failed. IcebergCompatV{version} requires "
+        "Deletion Vectors to be completely purged from the table, and {path} has one. Please run "
+        "the REORG TABLE APPLY (PURGE) command.",
+    )
+    ICEBERG_COMPAT_DELETION_VECTORS_SHOULD_BE_DISABLED = (
+        ErrorCode.ICEBERG_COMPAT_DELETION_VECTORS_SHOULD_BE_DISABLED,
+        "The validation of IcebergCompatV{version} has failed. IcebergCompatV{version} requires "
+        "Deletion Vectors to be disabled on the table first. Then run REORG PURGE command to purge "
+        "the Deletion Vectors on the table.",
+    )
+    ICEBERG_COMPAT_FILES_NOT_ICEBERG_COMPAT = (
+        ErrorCode.ICEBERG_COMPAT_FILES_NOT_ICEBERG_COMPAT,
+        "The validation of IcebergCompatV{version} has failed. IcebergCompatV{version} requires a "
+        "row count of every file, and {path} has none. Write its rows again.",
+    )
+    ICEBERG_COMPAT_REPLACE_TABLE_CHANGE_PARTITION_NAMES = (
+        ErrorCode.ICEBERG_COMPAT_REPLACE_TABLE_CHANGE_PARTITION_NAMES,
+        "The validation of IcebergCompatV{version} has failed. IcebergCompatV{version} doesn't "
+        "support replacing partitioned tables with a differently-named partition spec, because "
+        "Iceberg-Spark 1.1.0 doesn't. Prev Partition Spec: {prevPartitionSpec} New Partition Spec: "
+        "{newPartitionSpec}",
+    )
+    ICEBERG_COMPAT_UNSUPPORTED_DATA_TYPE = (
+        ErrorCode.ICEBERG_COMPAT_UNSUPPORTED_DATA_TYPE,
+        "The validation of IcebergCompatV{version} has failed. IcebergCompatV{version} does not "
+        "support the data type {dataType} in your schema. Your schema: {schema}",
+    )
+    ICEBERG_COMPAT_UNSUPPORTED_TYPE_WIDENING = (
+        ErrorCode.ICEBERG_COMPAT_UNSUPPORTED_TYPE_WIDENING,
+        "The validation of IcebergCompatV{version} has failed. IcebergCompatV{version} is "
+        "incompatible with a type change applied to this table: Field {fieldPath} was changed from "
+        "{prevType} to {newType}.",
+    )
+    ICEBERG_COMPAT_VERSION_MUTUAL_EXCLUSIVE = (
+        ErrorCode.ICEBERG_COMPAT_VERSION_MUTUAL_EXCLUSIVE,
+        "The validation of IcebergCompatV{version} has failed. Only one IcebergCompat version can "
+        "be enabled, please explicitly disable all other IcebergCompat versions that are not "
+        "needed.",
+    )
+    ICEBERG_COMPAT_WRONG_REQUIRED_TABLE_PROPERTY = (
+        ErrorCode.ICEBERG_COMPAT_WRONG_REQUIRED_TABLE_PROPERTY,
+        "The validation of IcebergCompatV{version} has failed. IcebergCompatV{version} requires "
+        "table property '{key}' to be set to '{requiredValue}'. Current value: '{actualValue}'.",
+    )
+    UNIVERSAL_FORMAT_ICEBERG_COMPAT_REQUIRED = (
+        ErrorCode.UNIVERSAL_FORMAT_ICEBERG_COMPAT_REQUIRED,
+        "The validation of Universal Format ({format}) has failed: Requires IcebergCompat to be "
+        "explicitly enabled in order for Universal Format (Iceberg) to be enabled on an existing "
+        "table. Supported versions are IcebergCompatV1 and IcebergCompatV2.",
     )
 
     # protocol/schema

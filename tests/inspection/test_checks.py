@@ -100,13 +100,13 @@ def test_features_that_are_refused_are_named(tmp_path: Path) -> None:
     protocol = {
         "minReaderVersion": 1,
         "minWriterVersion": 7,
-        "writerFeatures": ["materializePartitionColumns"],
+        "writerFeatures": ["redirectWriterOnly-preview"],
     }
     commit = tmp_path / log_path(commit_name(log.snapshot().version + 1))
     commit.write_text(json.dumps({"protocol": protocol}) + "\n")
     found = {f.check: f for f in table_findings(log)}
     assert found["features"].severity is Severity.WARNING
-    assert "materializePartitionColumns" in found["features"].message
+    assert "redirectWriterOnly-preview" in found["features"].message
 
 
 def test_many_small_files_ask_for_optimize(tmp_path: Path) -> None:

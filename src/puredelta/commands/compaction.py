@@ -21,7 +21,7 @@ from puredelta.commands.command import Command, PostCommitHook, next_command
 from puredelta.commands.file_options import parse_bytes
 from puredelta.commands.finish import discarded_on_failure, finish
 from puredelta.errors import DeltaError, InvalidRequestError, Message
-from puredelta.log.commit.commit_request import CommitRequest, Committed
+from puredelta.log.commit.commit_request import CommitRequest, Committed, changed_definition
 from puredelta.log.commit.row_ids import PRESERVED_TAG
 from puredelta.log.commit.row_places import row_order_tag
 from puredelta.log.files.file_table import FileTable, remove_file
@@ -314,6 +314,8 @@ class Optimization:
     order: CurveOrder | None = None
     clustering: ClusteringPlan | None = None
     """If set, every bin becomes a Z-cube."""
+    definition: TableConfig | None = None
+    """The table after the commit, if the commit changes its properties, too."""
 
     def describe(self) -> str:
         """Return one line for the log."""
@@ -327,7 +329,7 @@ class Optimization:
         """
         command = self.command
         started_ms = command.clock()
-        if not self.bins:
+        if not self.bins and self.definition is None:
             return self._outcome(None, (), (), started_ms)
         written: list[WriteResult] = []
         discard_files = partial(_discard_all, written, command.log.store)
@@ -335,14 +337,21 @@ class Optimization:
             adds = tuple(self._written_to(written))
             if delta_conf.NUM_RECORDS_VALIDATION.flag(command.session.settings):
                 require_all_rows(self.bins, written)
-        in_order = self._in_bin_order(adds)
+        in_order = None if self.definition is not None else self._in_bin_order(adds)
         adds = in_order or adds
         order_tag = row_order_tag([len(each.files) for each in self.bins]) if in_order else {}
         old = [add for each in self.bins for add in each.files]
         removes = tuple(remove_file(add, data_change=False) for add in old)
-        command.transaction.read_files(FALSE, FileTable.of(old))
+        if self.definition is None:
+            command.transaction.read_files(FALSE, FileTable.of(old))
+        else:  # files that others add would be as the table was
+            command.transaction.read_files(None, command.snapshot.files)
         request = CommitRequest(
-            actions=(*adds, *removes),
+            actions=(
+                *changed_definition(command.snapshot.config, self._definition),
+                *adds,
+                *removes,
+            ),
             operation=self.operation,
             metrics=operation_metrics(adds, removes),
             is_blind_append=False,
@@ -358,13 +367,17 @@ class Optimization:
         writer = WriterSettings.parse(command.session.settings)
         options = BinOptions(
             order=self.order,
-            into=described_as_wanted(command, command.snapshot.config),
+            into=described_as_wanted(command, self._definition),
             files=FileOptions(parquet=writer.options),
         )
-        for bins in groups:
+        for bins in filter(None, groups):
             result = rewrite_bins(command.spark, command.log.store, command.snapshot, bins, options)
             results.append(result)
             yield from self._marked(result.adds)
+
+    @property
+    def _definition(self) -> TableConfig:
+        return self.command.snapshot.config if self.definition is None else self.definition
 
     def _marked(self, adds: Sequence[Add]) -> Iterator[Add]:
         plan, new_id = self.clustering, self.command.environment.new_id

@@ -32,6 +32,7 @@ from puredelta.protocol.actions.actions import (
     Remove,
 )
 from puredelta.protocol.actions.paths import path_below_root
+from puredelta.protocol.table.iceberg_compat import ICEBERG
 from puredelta.spark.catalog.relation_cache import refresh_cached_frames
 from puredelta.spark.session.catalogs import require_catalog
 from puredelta.spark.write.parquet_job import named_failures
@@ -177,7 +178,7 @@ def _follow(command: Command, committed: Committed) -> None:
 
 def _warn_readers(command: Command, committed: Committed) -> None:
     """Warn that metadata of another format (UniForm without a table feature) is outdated."""
-    formats = committed.config.metadata.configuration.get("delta.universalFormat.enabledFormats")
+    formats = [name for name in committed.config.properties.universal_formats if name != ICEBERG]
     if formats:
         logger.warning(
             "Version %d of %s is committed, but its metadata for %r is not written, which the "
@@ -185,13 +186,14 @@ def _warn_readers(command: Command, committed: Committed) -> None:
             "an older version. Let delta-spark write it, or unset the property.",
             committed.version,
             command.log.root_uri,
-            formats,
+            ", ".join(formats),
         )
 
 
 def _export(command: Command, committed: Committed) -> None:
     """Export the newest version to Iceberg, with those that an earlier failure left out."""
-    if committed.config.properties.iceberg_export:
+    properties = committed.config.properties
+    if properties.iceberg_export or ICEBERG in properties.universal_formats:
         export_log(command.log)
 
 

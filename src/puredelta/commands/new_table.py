@@ -25,6 +25,11 @@ from puredelta.protocol.features.protocol_changes import (
 )
 from puredelta.protocol.schema.schema_json import encode_schema
 from puredelta.protocol.schema.types import StructType
+from puredelta.protocol.table.iceberg_compat import (
+    require_iceberg_rules,
+    with_nested_ids,
+    with_required_properties,
+)
 from puredelta.protocol.table.row_tracking import ROW_TRACKING, column_name_properties
 from puredelta.protocol.table.schema_checks import require_valid_schema
 from puredelta.protocol.table.table_config import TableConfig
@@ -78,6 +83,7 @@ def plan_new_table(
     """
     REFUSED_BY_DEFINITIONS.require_defaults(settings)
     properties = {**default_properties(settings), **wanted.properties}
+    properties = with_required_properties(properties)
     TableProperties.of(properties).validate()
     mode = TableProperties.of(properties).column_mapping_mode
     require_valid_schema(schema, partition_columns, column_mapping=mode)
@@ -93,6 +99,7 @@ def plan_new_table(
         description=wanted.description,
     )
     config = TableConfig.of(protocol_for_new_table(schema, properties), metadata)
+    require_iceberg_rules(None, config)
     # The session's defaults are meant for tables of all kinds.
     named = TableProperties.of(wanted.properties)
     require_statistics_columns(named, config.schema, config.partition_columns)
@@ -124,7 +131,7 @@ def _with_column_mapping(
     if TableProperties.of(properties).column_mapping_mode is ColumnMappingMode.NONE:
         return schema, dict(properties)
     mapped, highest = assign_columns(schema, max_column_id=max_column_id)
-    return mapped, {**properties, MAX_COLUMN_ID: str(highest)}
+    return with_nested_ids(mapped, {**properties, MAX_COLUMN_ID: str(highest)})
 
 
 def _with_row_tracking_columns(properties: Mapping[str, str], new_id: IdSource) -> dict[str, str]:

@@ -73,7 +73,7 @@ def _files_to_purge(files: FileTable, config: TableConfig, store: Store) -> File
 def holds_dropped_columns(footer: pq.FileMetaData, config: TableConfig) -> bool:
     """Tell whether a file has a column, or a field of a struct, that its table lacks."""
     stored = footer.schema.to_arrow_schema()
-    return _has_more([stored.field(n) for n in range(len(stored))], config.data_schema, config)
+    return _has_more([stored.field(n) for n in range(len(stored))], config.schema, config)
 
 
 def _has_more(stored: Sequence[pa.Field], schema: StructType, config: TableConfig) -> bool:

@@ -27,6 +27,7 @@ from puredelta.protocol.schema.types import (
     StructType,
     kind_of,
 )
+from puredelta.protocol.table.iceberg_compat import require_iceberg_rules, with_nested_ids
 from puredelta.protocol.table.schema_checks import require_valid_schema
 from puredelta.protocol.table.schema_merge import merge_schemas
 from puredelta.protocol.table.table_config import TableConfig
@@ -173,6 +174,7 @@ def with_schema(
             schema, max_column_id=config.properties.column_mapping_max_id
         )
         configuration[MAX_COLUMN_ID] = str(highest)
+        schema, configuration = with_nested_ids(schema, configuration)
     metadata = dataclasses.replace(
         config.metadata,
         schema_string=encode_schema(schema),
@@ -180,7 +182,10 @@ def with_schema(
         configuration=configuration,
     )
     require_statistics_columns(config.properties, schema, partition_columns)
-    return TableConfig.of(required_protocol(config.protocol, schema, config.properties), metadata)
+    protocol = required_protocol(config.protocol, schema, config.properties)
+    changed = TableConfig.of(protocol, metadata)
+    require_iceberg_rules(config, changed)
+    return changed
 
 
 def _require_same_partitioning(config: TableConfig, wanted: tuple[str, ...]) -> None:

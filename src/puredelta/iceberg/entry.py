@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ from typing import Any
 
 from puredelta.errors import InvalidRequestError, Message, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.features.properties import TableProperties
+from puredelta.protocol.table.iceberg_compat import ICEBERG
 from puredelta.store.registry import NO_SESSION
 
 
@@ -108,6 +111,20 @@ def export_log(log: TableLog, *, expire_before_ms: int | None = None) -> Exporte
     """
     exported: Exported = _exporting(log).export_version(log, expire_before_ms=expire_before_ms)
     return exported
+
+
+def require_exporter(configuration: Mapping[str, str], path: str) -> None:
+    """Require pyiceberg for a table whose properties ask for Iceberg metadata.
+
+    Raises:
+        UnsupportedError: it is not installed (DELTA_MISSING_ICEBERG_CLASS).
+    """
+    if ICEBERG not in TableProperties.of(configuration).universal_formats:
+        return
+    if importlib.util.find_spec("pyiceberg") is None:
+        raise UnsupportedError(
+            Message.MISSING_ICEBERG_CLASS, missing="there is no module pyiceberg", path=path
+        )
 
 
 def is_exported(log: TableLog) -> bool:

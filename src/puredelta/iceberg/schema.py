@@ -20,9 +20,10 @@ from pyiceberg.transforms import IdentityTransform
 from typing_extensions import assert_never
 
 from puredelta.errors import Message, UnsupportedError
-from puredelta.protocol.features.column_mapping import field_id, physical_name
+from puredelta.protocol.features.column_mapping import NESTED_IDS, field_id, physical_name
 from puredelta.protocol.features.feature_usage import TYPE_CHANGES
 from puredelta.protocol.features.properties import ColumnMappingMode
+from puredelta.protocol.features.type_widening import iceberg_widens
 from puredelta.protocol.schema.schema_json import simple_string
 from puredelta.protocol.schema.traversal import fields_by_path
 from puredelta.protocol.schema.types import (
@@ -55,7 +56,6 @@ _PRIMITIVES: Mapping[str, I.PrimitiveType] = {
     "timestamp": I.TimestamptzType(),
     "timestamp_ntz": I.TimestampType(),
 }
-_WHOLE = ("byte", "short", "integer")
 _HIDDEN_ID = 2_000_000_000
 """The first id of columns that a table with column mapping does not show; it has no such ids."""
 LAST_PARTITION_ID = 999
@@ -85,7 +85,7 @@ def iceberg_layout(config: TableConfig, known: Mapping[Path, int]) -> IcebergLay
         UnsupportedError: Iceberg has no such column (DELTA_UNIVERSAL_FORMAT_VIOLATION).
     """
     _require_iceberg_changes(config)
-    ids = _Ids(dict(known), config.column_mapping)
+    ids = _Ids(dict(known), config.column_mapping, has_nested_ids=bool(config.columns_with_ids))
     fields = ids.fields(config.schema, ())
     for place, key in enumerate((ROW_ID_COLUMN, ROW_COMMIT_VERSION_COLUMN)):
         name = config.metadata.configuration.get(key)
@@ -157,6 +157,8 @@ class _Ids:
 
     known: dict[Path, int]
     mode: ColumnMappingMode
+    has_nested_ids: bool = False
+    """Whether files have ids for elements, keys and values, too (IcebergCompat from version 2)."""
     highest: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -181,6 +183,10 @@ class _Ids:
             number = self._numbered(path)
         else:
             number = self.known[path] = field_id(one)
+            if self.has_nested_ids:
+                for inside, inner in one.metadata.get(NESTED_IDS, {}).items():
+                    parts = tuple(inside[len(path[-1]) + 1 :].split("."))
+                    self.known[path + parts] = int(inner)
         if COLLATIONS in one.metadata:
             raise _violation(one.name, "has a collation")
         comment = one.metadata.get("comment")
@@ -198,16 +204,16 @@ class _Ids:
             case StructType():
                 return I.StructType(*self.fields(kind, path))
             case ArrayType(element):
-                self._require_no_ids(kind, column)
                 element_path = (*path, "element")
+                self._require_id(element_path, kind, column)
                 return I.ListType(
                     element_id=self._numbered(element_path),
                     element_type=self._type(element, element_path, column),
                     element_required=False,
                 )
             case MapType(key, value):
-                self._require_no_ids(kind, column)
                 key_path, value_path = (*path, "key"), (*path, "value")
+                self._require_id(key_path, kind, column)
                 return I.MapType(
                     key_id=self._numbered(key_path),
                     key_type=self._type(key, key_path, column),
@@ -231,13 +237,14 @@ class _Ids:
             self.known[path] = self.highest
         return self.known[path]
 
-    def _require_no_ids(self, kind: DataType, column: str) -> None:
-        """Refuse arrays and maps in files with field ids, which have none for the elements."""
-        if self.mode is not ColumnMappingMode.NONE:
+    def _require_id(self, path: Path, kind: DataType, column: str) -> None:
+        """Refuse arrays and maps in files with field ids, but none for the elements."""
+        if self.mode is not ColumnMappingMode.NONE and path not in self.known:
             raise _violation(
                 column,
                 f"has the type {simple_string(kind)} under column mapping: its data files have "
-                "field ids, but none for elements, and readers of Iceberg would see NULL",
+                "field ids, but none for elements, and readers of Iceberg would see NULL; REORG "
+                "TABLE ... APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2)) writes them",
             )
 
 
@@ -262,21 +269,8 @@ def _require_iceberg_changes(config: TableConfig) -> None:
     for path, one in fields_by_path(config.schema):
         for change in one.metadata.get(TYPE_CHANGES, ()):
             before, after = change.get("fromType"), change.get("toType")
-            if not _is_iceberg_change(str(before), str(after)):
+            if not iceberg_widens(str(before), str(after)):
                 raise _violation(path, f"was widened from {before} to {after}")
-
-
-def _is_iceberg_change(before: str, after: str) -> bool:
-    """Return whether Iceberg reads files with the one type as the other.
-
-    >>> _is_iceberg_change("integer", "long"), _is_iceberg_change("integer", "double")
-    (True, False)
-    """
-    if before.startswith("decimal(") and after.startswith("decimal("):
-        return before.partition(",")[2].strip() == after.partition(",")[2].strip()
-    if before in _WHOLE:
-        return after in {*_WHOLE, "long"}
-    return (before, after) == ("float", "double")
 
 
 def _violation(column: str, reason: str) -> UnsupportedError:

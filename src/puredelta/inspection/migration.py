@@ -105,10 +105,18 @@ RULES = (
     MigrationRule(
         name="uniform",
         where=Where.STRING,
-        matches=("delta.universalformat", "delta.enableicebergcompat"),
+        matches=("delta.universalformat",),
+        severity=Severity.WARNING,
+        message="Iceberg metadata is written below `_iceberg`, in no metastore; Hudi's is refused.",
+        mend="Register the export in the catalog (docs/guides/iceberg.md)",
+    ),
+    MigrationRule(
+        name="iceberg-compat-v3",
+        where=Where.STRING,
+        matches=("delta.enableicebergcompatv3",),
         severity=Severity.ERROR,
-        message="UniForm and IcebergCompat are refused: Iceberg's metadata would not be written.",
-        mend="Leave such tables to delta-spark",
+        message="IcebergCompatV3 is refused: its rules are no part of the protocol yet.",
+        mend="Use version 2, or leave such tables to delta-spark",
     ),
     MigrationRule(
         name="catalog-managed",

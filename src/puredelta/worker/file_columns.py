@@ -29,7 +29,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from puredelta.worker.read_rows import OnlySparkError, require_one_calendar
+from puredelta.worker.read_rows import FIELD_ID, OnlySparkError, require_one_calendar
 
 _BASES = (b"geometry", b"geography")
 _CRS = b"puredelta.crs"
@@ -149,9 +149,6 @@ def _changed(kind: pa.DataType, change: _Change) -> pa.DataType:
     if pa.types.is_list(kind):
         return pa.list_(*inner)
     return pa.struct(inner) if pa.types.is_struct(kind) else kind
-
-
-FIELD_ID = b"PARQUET:field_id"
 
 
 def has_field_id(field: pa.Field) -> bool:

@@ -38,7 +38,7 @@ from puredelta.worker.bounded_batches import (
 from puredelta.worker.files import DataPath
 from puredelta.worker.range_file import RangeFile
 from puredelta.worker.sound_kinds import require_sound_file, require_sound_path
-from puredelta.worker.wire import CHECKSUMS, INT96, LIMITS, OLD_TIMES
+from puredelta.worker.wire import CHECKSUMS, INT96, LIMITS, OLD_TIMES, Limits
 
 
 def without_views(schema: pa.Schema) -> pa.Schema:
@@ -75,6 +75,7 @@ def _plain_field(field: pa.Field) -> pa.Field:
 _ARROW_SCHEMA = b"ARROW:schema"
 LEGACY_INT96 = b"org.apache.spark.legacyINT96"
 SPARK_VERSION = b"org.apache.spark.version"
+FIELD_ID = b"PARQUET:field_id"
 _UNFAITHFUL_TYPES = frozenset(
     {"ENUM", "BSON", "JSON", "INTERVAL", "VARIANT", "GEOMETRY", "GEOGRAPHY"}
 )
@@ -356,6 +357,50 @@ def require_read_alike(
         raise OnlySparkError(
             f"column {name} has INT96 timestamps, which settings of the session move"
         )
+
+
+def require_kept_rules(file: OpenFile, limits: Limits) -> None:
+    """Refuse a file that lacks what the table asks of new files, so that no copy is made of it.
+
+    Raises:
+        OnlySparkError: a partition column, an id or a timestamp of 64 bits is missing.
+    """
+    if not limits.needs_columns and not limits.needs_ids:
+        return
+    lacks = lacking(file.schema_arrow, limits.needs_columns, limits.needs_ids)
+    int96 = _int96_column(file, limits.needs_ids)
+    lacks = lacks or (f"has 96 bits in the timestamps of column {int96}" if int96 else None)
+    if lacks is not None:
+        raise OnlySparkError(f"it {lacks}")
+
+
+def lacking(schema: pa.Schema, columns: Collection[str], with_ids: Collection[str]) -> str | None:
+    """Say what a file lacks: one of some columns, or an id in others; ``None``: nothing.
+
+    A column that the file does not have needs no id.
+    """
+    for name in columns:
+        if name not in schema.names:
+            return f"does not hold the partition column {name}"
+    for field in schema:
+        if field.name in with_ids and (path := _without_id(field)) is not None:
+            return f"has no field id for {path}"
+    return None
+
+
+def _without_id(field: pa.Field, path: str = "") -> str | None:
+    path = f"{path}.{field.name}".lstrip(".")
+    if FIELD_ID not in (field.metadata or {}):
+        return path
+    kind = field.type
+    if pa.types.is_map(kind):
+        parts = [kind.key_field, kind.item_field]
+    elif pa.types.is_nested(kind):
+        parts = [kind.field(n) for n in range(kind.num_fields)]
+    else:
+        return None
+    found = (_without_id(part, path) for part in parts)
+    return next((one for one in found if one is not None), None)
 
 
 def _int96_column(file: OpenFile, columns: Collection[str] | None) -> str | None:

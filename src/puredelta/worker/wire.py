@@ -164,6 +164,12 @@ class Limits:
     """`INT96`, `OLD_TIMES`, `CHECKSUMS`: what Spark reads otherwise than Arrow, by settings of the
     session."""
 
+    needs_columns: tuple[str, ...] = ()
+    """Partition columns that a file has to hold, or it is not copied."""
+    needs_ids: tuple[str, ...] = ()
+    """Columns in which each field, element, key and value has to have an id, and timestamps 64
+    bits, or the file is not copied."""
+
     @property
     def row_bytes(self) -> int:
         """What the rows of a copy take: a row group of the new file, and the batch that closes it,

@@ -66,10 +66,8 @@ def test_bad_properties_are_named(key: str, value: str, code: ErrorCode) -> None
 
 
 def test_what_is_not_implemented_cannot_be_switched_on() -> None:
-    with pytest.raises(UnsupportedError, match="other table formats"):
-        checked_properties(
-            {"delta.universalFormat.enabledFormats": "iceberg"}, allow_arbitrary=False
-        )
+    with pytest.raises(UnsupportedError, match="metadata of Hudi"):
+        checked_properties({"delta.universalFormat.enabledFormats": "hudi"}, allow_arbitrary=False)
 
 
 def test_arbitrary_keys_pass_where_the_session_says_so() -> None:

@@ -295,7 +295,7 @@ def test_writable_features(
     "name",
     [
         "coordinatedCommits-preview",
-        "materializePartitionColumns",
+        "redirectWriterOnly-preview",
         "futureWriterFeature",
     ],
 )
@@ -310,10 +310,10 @@ def test_features_refused_on_write_even_when_inactive(capability: Capability, na
     ("name", "schema", "configuration", "used_by"),
     [
         (
-            "icebergCompatV2",
+            "icebergCompatV3",
             PLAIN,
-            {"delta.enableIcebergCompatV2": "true"},
-            "property delta.enableIcebergCompatV2=true",
+            {"delta.enableIcebergCompatV3": "true"},
+            "property delta.enableIcebergCompatV3=true",
         ),
     ],
 )

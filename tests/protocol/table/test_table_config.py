@@ -142,11 +142,11 @@ def test_features_are_asked_by_name() -> None:
         protocol=Protocol(
             min_reader_version=1,
             min_writer_version=7,
-            writer_features=frozenset({"icebergCompatV2"}),
+            writer_features=frozenset({"icebergCompatV3"}),
         ),
-        enableIcebergCompatV2="true",
+        enableIcebergCompatV3="true",
     )
-    with pytest.raises(UnsupportedError, match=r"delta\.enableIcebergCompatV2"):
+    with pytest.raises(UnsupportedError, match=r"delta\.enableIcebergCompatV3"):
         iceberg.require(Capability.MERGE)
 
 

@@ -161,6 +161,57 @@ def test_properties_of_the_old_file_live_on(tmp_path: Path) -> None:
     assert chunks[0].has_column_index
 
 
+@pytest.mark.parametrize(
+    ("limits", "refusal"),
+    [
+        (Limits(), None),
+        (Limits(needs_columns=("p",), needs_ids=("id", "list", "unknown")), None),
+        (Limits(needs_columns=("q",)), "does not hold the partition column q"),
+        (Limits(needs_ids=("p",)), "no field id for p"),
+        (Limits(needs_ids=("map",)), "no field id for map.value"),
+        (Limits(needs_ids=("struct",)), "no field id for struct.x"),
+    ],
+)
+def test_a_copy_has_what_the_table_asks_of_files(
+    tmp_path: Path, limits: Limits, refusal: str | None
+) -> None:
+    def field(name: str, kind: pa.DataType, number: int) -> pa.Field:
+        return pa.field(name, kind, name != "key", {"PARQUET:field_id": str(number)})
+
+    long = pa.int64()
+    schema = pa.schema(
+        [
+            field("id", long, 1),
+            pa.field("p", long),
+            field("list", pa.list_(field("element", long, 3)), 2),
+            field("map", pa.map_(field("key", long, 5), pa.field("value", long)), 4),
+            field("struct", pa.struct([pa.field("x", long)]), 6),
+        ]
+    )
+    rows = [{"id": n, "p": 1, "list": [n], "map": [(n, n)], "struct": {"x": n}} for n in range(4)]
+    source = tmp_path / "old.parquet"
+    pq.write_table(pa.Table.from_pylist(rows, schema), source)
+    for copies in (1, 20):  # small files are decoded together
+        answer = rewrite_together([order(source, [3])] * copies, limits)[0]
+        assert (answer.refusal is None) == (refusal is None)
+        assert refusal is None or refusal in str(answer.refusal)
+    if answer.name is not None:
+        new = pq.read_schema(tmp_path / answer.name)
+        assert new.field("list").type.value_field.metadata == {b"PARQUET:field_id": b"3"}
+        assert new.names == schema.names
+
+
+def test_int96_with_ids_is_not_copied(tmp_path: Path) -> None:
+    source = tmp_path / "old.parquet"
+    at = pa.field("at", pa.timestamp("us", "UTC"), metadata={"PARQUET:field_id": "1"})
+    times = [dt.datetime(2024, 1, n, tzinfo=dt.timezone.utc) for n in range(1, 5)]
+    table = pa.table([times], pa.schema([at]))
+    pq.write_table(table, source, use_deprecated_int96_timestamps=True)
+    assert rewritten(order(source, [3])).refusal is None
+    refusal = rewritten(order(source, [3]), Limits(needs_ids=("at",))).refusal
+    assert "96 bits" in str(refusal)
+
+
 def test_int96_becomes_an_instant_in_microseconds(tmp_path: Path) -> None:
     instants = [dt.datetime(y, 1, 2, 3, 4, 5, 6, dt.timezone.utc) for y in (1969, 2024)]
     naive = [instant.replace(tzinfo=None) for instant in instants]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
@@ -18,13 +19,18 @@ from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.features.properties import TableProperties
 from puredelta.protocol.features.property_checks import require_sound_properties
 from puredelta.protocol.features.protocol_changes import required_protocol, with_features
-from puredelta.protocol.schema.schema_json import parse_schema, simple_string
+from puredelta.protocol.schema.schema_json import encode_schema, parse_schema, simple_string
 from puredelta.protocol.table.clustering import (
     CLUSTERING,
     ColumnPath,
     clustering_columns,
     clustering_domain,
     resolve_clustering_columns,
+)
+from puredelta.protocol.table.iceberg_compat import (
+    require_iceberg_rules,
+    with_nested_ids,
+    without_orphaned_format,
 )
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session.delta_conf import ALTER_LOCATION_BYPASS
@@ -72,11 +78,18 @@ def changed_config(
 
     The protocol is raised where the properties need it.
     """
-    properties = TableProperties.of(metadata.configuration)
     schema = parse_schema(metadata.schema_string)
+    schema, configuration = with_nested_ids(
+        schema, without_orphaned_format(config, metadata.configuration)
+    )
+    metadata = replace(metadata, configuration=configuration)
+    if schema != parse_schema(metadata.schema_string):
+        metadata = replace(metadata, schema_string=encode_schema(schema))
+    properties = TableProperties.of(configuration)
     raised = required_protocol(protocol or config.protocol, schema, properties)
     changed = TableConfig.of(raised, metadata)
     require_sound_properties(changed.properties, changed.schema, changed.partition_columns)
+    require_iceberg_rules(config, changed)
     return changed
 
 

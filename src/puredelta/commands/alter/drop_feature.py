@@ -446,6 +446,9 @@ REMOVALS = {
             "delta.inCommitTimestampEnablementVersion",
         ),
     ),
+    "materializePartitionColumns": Removal(
+        forgotten=("delta.enableMaterializePartitionColumnsFeature",)
+    ),
     ROW_TRACKING: Removal(
         switched_off=(
             ("delta.enableRowTracking", "false"),

@@ -13,19 +13,27 @@ from dataclasses import replace
 from itertools import islice
 
 import pyarrow.compute as pc
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.alter.change import changed_config, commit_change, next_change, start_change
 from puredelta.commands.alter.remove_features import MAPPING_MODE, remove_column_mapping
-from puredelta.commands.command import Command, next_command
+from puredelta.commands.command import Command, next_command, start_command
+from puredelta.commands.compaction import Optimization, OptimizeSettings
 from puredelta.commands.finish import finish
-from puredelta.errors import InvalidRequestError, Message
+from puredelta.commands.iceberg_files import require_kept_rules, violating_files
+from puredelta.errors import InvalidRequestError, Message, UnsupportedError
+from puredelta.iceberg.entry import require_exporter
 from puredelta.log.commit.commit_request import CommitRequest
 from puredelta.log.files.clock import IdSource, random_id
+from puredelta.log.maintenance.compaction_plan import plan_rewrite
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.action_json import action_object
 from puredelta.protocol.actions.actions import Metadata, Protocol
-from puredelta.protocol.actions.operations import Operation, upgrade_protocol
+from puredelta.protocol.actions.operations import (
+    Operation,
+    upgrade_protocol,
+    upgrade_uniform_properties,
+)
 from puredelta.protocol.actions.operations import set_properties as set_operation
 from puredelta.protocol.actions.operations import unset_properties as unset_operation
 from puredelta.protocol.features.column_mapping import MAX_COLUMN_ID, map_existing_columns
@@ -50,6 +58,13 @@ from puredelta.protocol.features.protocol_changes import (
 from puredelta.protocol.features.protocol_versions import supported_features
 from puredelta.protocol.schema.schema_json import encode_schema
 from puredelta.protocol.table.clustering import CLUSTERING
+from puredelta.protocol.table.iceberg_compat import (
+    ENABLED_FORMATS,
+    ICEBERG,
+    VERSION_MAX,
+    upgraded_properties,
+)
+from puredelta.protocol.table.partitioning import Partitioning
 from puredelta.protocol.table.row_tracking import ROW_TRACKING, column_name_properties
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session.delta_conf import ALLOW_ARBITRARY_PROPERTIES, REFUSED_BY_ROW_TRACKING
@@ -118,6 +133,7 @@ def set_table_properties(
     command = start_change(spark, log)
     arbitrary = ALLOW_ARBITRARY_PROPERTIES.flag(command.session.settings)
     wanted = checked_settings(properties, allow_arbitrary=arbitrary)
+    require_exporter(wanted, command.log.root_uri)
     if _is_off(wanted.get(MAPPING_MODE)) and _is_mapped(command):
         version = _unmapped(command, wanted, keeps_property=True)
         if len(wanted) == 1:
@@ -130,11 +146,47 @@ def set_table_properties(
     tags = {}
     if list(wanted) == [_ENABLE_ROW_TRACKING] and wanted[_ENABLE_ROW_TRACKING].lower() == "true":
         tags[_ONLY_ROW_TRACKING_TAG] = "true"
-    return commit_change(
-        command,
-        with_settings(command.snapshot.config, wanted),
-        operation=operation or set_operation(wanted),
-        tags=tags,
+    after = with_settings(command.snapshot.config, wanted)
+    if after.iceberg_compat not in (None, command.snapshot.config.iceberg_compat):
+        require_kept_rules(command.snapshot.files, after, command.log.store)
+    return commit_change(command, after, operation=operation or set_operation(wanted), tags=tags)
+
+
+def upgrade_uniform(spark: SparkSession, log: TableLog, version: int) -> DataFrame:
+    """Let a table keep the rules of a version of IcebergCompat; return the row of an OPTIMIZE.
+
+    One commit sets the properties, Iceberg metadata among them, and replaces the files that do not
+    keep the rules. Nothing is committed where all of it is so already.
+
+    Raises:
+        UnsupportedError: there is no such version, the table cannot keep its rules
+            (DELTA_ICEBERG_COMPAT_VIOLATION), or pyiceberg is missing.
+        ConflictError: another writer changed the table meanwhile.
+    """
+    if not 1 <= version <= VERSION_MAX:
+        raise UnsupportedError(
+            Message.ICEBERG_COMPAT_VERSION_NOT_SUPPORTED, version=version, maxVersion=VERSION_MAX
+        )
+    log.require_unmanaged("REORG")
+    command = start_command(spark, log, Capability.MERGE)
+    before = command.snapshot.config
+    wanted = {**upgraded_properties(before, version), ENABLED_FORMATS: ICEBERG}
+    require_exporter(wanted, log.root_uri)
+    after = with_settings(before, wanted)
+    files = command.snapshot.files
+    settings = OptimizeSettings.parse(command.session.settings)
+    partitioning = Partitioning.of(before, command.session.time_zone)
+    old = [add for add, _ in violating_files(files, after, command.log.store)]
+    return (
+        Optimization(
+            command=command,
+            bins=plan_rewrite(old, settings.limits, partitioning),
+            operation=upgrade_uniform_properties(wanted),
+            num_considered=len(files),
+            definition=None if after.metadata == before.metadata and not old else after,
+        )
+        .run()
+        .row(spark)
     )
 
 

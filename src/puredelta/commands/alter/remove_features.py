@@ -55,6 +55,7 @@ from puredelta.protocol.schema.types import (
     StructType,
 )
 from puredelta.protocol.table.clustering import clustering_columns, clustering_domain
+from puredelta.protocol.table.iceberg_compat import require_iceberg_rules
 from puredelta.protocol.table.partitioning import Partitioning
 from puredelta.protocol.table.row_tracking import tracked_columns
 from puredelta.protocol.table.schema_checks import INVALID_CHARACTERS
@@ -133,7 +134,9 @@ def _without_mapping(config: TableConfig, *, keeps_property: bool) -> TableConfi
         schema_string=encode_schema(without_mapping(config.schema)),
         configuration=configuration,
     )
-    return TableConfig.of(config.protocol, metadata)
+    definition = TableConfig.of(config.protocol, metadata)
+    require_iceberg_rules(config, definition)
+    return definition
 
 
 def _require_plain_names(config: TableConfig) -> None:

@@ -16,8 +16,10 @@ from puredelta.commands.command import Command, command_on
 from puredelta.commands.create.create_table import CreateMode
 from puredelta.commands.create.registered import managed_entry, require_replaceable
 from puredelta.commands.finish import finish
+from puredelta.commands.iceberg_files import require_kept_rules
 from puredelta.commands.restore import differing_files, ignores_missing, require_present
 from puredelta.errors import InvalidRequestError, Message, TableNotFoundError, UnsupportedError
+from puredelta.iceberg.entry import require_exporter
 from puredelta.log.commit.commit_request import CommitRequest
 from puredelta.log.files.clock import IdSource, random_id
 from puredelta.log.maintenance.running_vacuums import require_kept
@@ -45,6 +47,7 @@ from puredelta.protocol.features.protocol_changes import (
 )
 from puredelta.protocol.features.protocol_versions import supported_features
 from puredelta.protocol.table.clustering import CLUSTERING_DOMAIN
+from puredelta.protocol.table.iceberg_compat import require_iceberg_rules
 from puredelta.protocol.table.row_tracking import ROW_TRACKING, column_name_properties
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.catalog.catalog_entries import (
@@ -104,6 +107,9 @@ def clone_table(
     arbitrary = ALLOW_ARBITRARY_PROPERTIES.flag(spark.conf.getAll)
     overrides = checked_properties(request.properties, allow_arbitrary=arbitrary)
     config = cloned_config(source, existing, overrides, new_id=new_id)
+    require_exporter(overrides, target.root_uri)
+    if config.iceberg_compat not in (None, source.config.iceberg_compat):
+        require_kept_rules(source.files, config, source.open_at(source.root_uri))
     command = command_on(spark, target, existing, Capability.ADMINISTER)
     REFUSED_BY_CLONE.require_defaults(command.session.settings)
     _require_kept(source, command)
@@ -178,6 +184,7 @@ def cloned_config(
                 wanted=config.column_mapping.value,
             )
     require_sound_properties(config.properties, config.schema, config.partition_columns)
+    require_iceberg_rules(source.config, config)
     return config
 
 

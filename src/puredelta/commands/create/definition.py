@@ -14,6 +14,7 @@ from puredelta.commands.defined_columns import require_valid_columns
 from puredelta.commands.new_table import NewTableProperties, plan_new_table
 from puredelta.commands.schema_change import require_storable_types
 from puredelta.errors import InvalidRequestError, Message
+from puredelta.iceberg.entry import require_exporter
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.actions.actions import DomainMetadata
 from puredelta.protocol.features.feature_usage import CURRENT_DEFAULT, GENERATION_EXPRESSION
@@ -31,6 +32,7 @@ from puredelta.protocol.table.clustering import (
     clustering_domain,
     resolve_clustering_columns,
 )
+from puredelta.protocol.table.iceberg_compat import require_iceberg_rules
 from puredelta.protocol.table.schema_checks import require_no_duplicates, resolve_partition_columns
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.resolve.sql_text import (
@@ -141,6 +143,7 @@ def plan_replacement(table: PlannedTable, old: Snapshot) -> PlannedTable:
     domains = table.domains
     if was_clustered and not domains:
         domains = (clustering_domain(config, ()),)
+    require_iceberg_rules(old.config, config)
     return replace(table, config=config, domains=domains)
 
 
@@ -201,6 +204,7 @@ def _own_properties(spark: SparkSession, given: Mapping[str, str]) -> dict[str, 
     wanted = {key: value for key, value in given.items() if key not in _RESERVED}
     arbitrary = ALLOW_ARBITRARY_PROPERTIES.flag(spark.conf.getAll)
     own = checked_properties(wanted, allow_arbitrary=arbitrary)
+    require_exporter(own, "the new table")
     if _CLUSTERING_FEATURE in own:
         raise InvalidRequestError(
             Message.CREATE_TABLE_SET_CLUSTERING_TABLE_FEATURE, clustering=CLUSTERING

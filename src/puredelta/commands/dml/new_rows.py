@@ -150,6 +150,7 @@ def stored_types(config: TableConfig) -> dict[str, pa.DataType] | None:
         or config.identity_columns
         or config.char_varchar_columns
         or config.column_mapping is not ColumnMappingMode.NONE
+        or config.materialized_partition_columns
     )
     if asks:
         return None

@@ -29,6 +29,7 @@ from puredelta.protocol.actions.actions import (
     Sidecar,
 )
 from puredelta.protocol.actions.paths import CanonicalPath
+from puredelta.protocol.table.iceberg_compat import require_iceberg_files, require_iceberg_rules
 from puredelta.protocol.table.table_config import TableConfig
 
 _APPEND_ONLY = (
@@ -107,6 +108,8 @@ def require_valid_actions(
     _require_distinct_files(actions)
     _require_partition_values(actions, after)
     _require_domains_supported(actions, after)
+    require_iceberg_rules(before, after)
+    require_iceberg_files(actions, after)
     if operation not in _NAMES_OLD_FILES:
         _require_sound_vectors(actions, before, after)
 

@@ -263,6 +263,11 @@ def set_properties(properties: Mapping[str, str]) -> Operation:
     )
 
 
+def upgrade_uniform_properties(properties: Mapping[str, str]) -> Operation:
+    """Describe the commit of REORG ... UPGRADE UNIFORM that sets properties."""
+    return replace(set_properties(properties), name="REORG TABLE UPGRADE UNIFORM")
+
+
 def unset_properties(keys: Sequence[str], *, if_exists: bool) -> Operation:
     """Describe UNSET TBLPROPERTIES."""
     return Operation(

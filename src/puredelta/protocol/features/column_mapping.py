@@ -9,21 +9,32 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from puredelta.errors import CorruptTableError, Message
 from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.schema.traversal import all_fields, all_structs, find_fields, map_fields
-from puredelta.protocol.schema.types import COLLATIONS, StructField, StructType
+from puredelta.protocol.schema.types import (
+    COLLATIONS,
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+)
 
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 _KEYS = "delta.columnMapping."
 FIELD_ID = "delta.columnMapping.id"
 MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
+NESTED_IDS = "delta.columnMapping.nested.ids"
+"""Ids of elements, keys and values inside a field, by their dotted paths in files."""
 PARQUET_FIELD_ID = "parquet.field.id"
 """The key under which Spark's Parquet reader and writer look for a field id."""
+PARQUET_NESTED_IDS = "parquet.field.nested.ids"
+"""The key of `NESTED_IDS` in a schema of files."""
 
 
 def physical_name(field: StructField, mode: ColumnMappingMode) -> str:
@@ -80,7 +91,11 @@ def physical_schema(
 
     def in_files(field: StructField) -> StructField:
         name = physical_name(field, mode)
-        metadata = {PARQUET_FIELD_ID: field_id(field)} if with_ids and _has_id(field) else {}
+        metadata: dict[str, Any] = {}
+        if with_ids and _has_id(field):
+            metadata[PARQUET_FIELD_ID] = field_id(field)
+            if nested := field.metadata.get(NESTED_IDS):
+                metadata[PARQUET_NESTED_IDS] = nested
         metadata |= _collations(field, name)
         return StructField(name, field.type, field.nullable, metadata)
 
@@ -106,7 +121,7 @@ def assign_columns(
     Returns the schema and the highest id in use, which becomes
     ``delta.columnMapping.maxColumnId``.
     """
-    highest = max((max_column_id, *(field_id(f) for f in all_fields(schema) if _has_id(f))))
+    highest = max((max_column_id, *(n for field in all_fields(schema) for n in _ids(field))))
 
     def assign(field: StructField) -> StructField:
         nonlocal highest
@@ -119,6 +134,50 @@ def assign_columns(
         return replace(field, metadata=metadata)
 
     return map_fields(schema, assign), highest
+
+
+def assign_nested_ids(schema: StructType, *, max_column_id: int) -> tuple[StructType, int]:
+    """Give an id to each element, key and value of the arrays and maps that lack one.
+
+    Files have these ids in tables of IcebergCompat from version 2 on. The columns have ids and
+    physical names already. Returns the schema and the highest id, as `assign_columns`.
+    """
+    highest = max((max_column_id, *(n for field in all_fields(schema) for n in _ids(field))))
+
+    def assign(field: StructField) -> StructField:
+        nonlocal highest
+        known = dict(field.metadata.get(NESTED_IDS, {}))
+        for path in nested_paths(str(field.metadata[PHYSICAL_NAME]), field.type):
+            if path not in known:
+                highest += 1
+                known[path] = highest
+        return replace(field, metadata={**field.metadata, NESTED_IDS: known}) if known else field
+
+    return map_fields(schema, assign), highest
+
+
+def nested_paths(name: str, data_type: DataType) -> Iterator[str]:
+    """Yield the paths of elements, keys and values below a field, up to the fields inside them.
+
+    >>> list(nested_paths("m", MapType(PrimitiveType("long"), ArrayType(PrimitiveType("date")))))
+    ['m.key', 'm.value', 'm.value.element']
+    """
+    match data_type:
+        case ArrayType(element):
+            parts = [(f"{name}.element", element)]
+        case MapType(key, value):
+            parts = [(f"{name}.key", key), (f"{name}.value", value)]
+        case _:
+            return
+    for path, kind in parts:
+        yield path
+        yield from nested_paths(path, kind)
+
+
+def _ids(field: StructField) -> Iterator[int]:
+    if _has_id(field):
+        yield field_id(field)
+    yield from field.metadata.get(NESTED_IDS, {}).values()
 
 
 def map_existing_columns(schema: StructType) -> tuple[StructType, int]:

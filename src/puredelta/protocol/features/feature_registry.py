@@ -115,7 +115,9 @@ def _writer(name: str, support: Support, **row: object) -> Feature:
 
 
 _CATALOG = "commits of this table go through a catalog, which a log on storage alone cannot see"
-_ICEBERG = "files and metadata would have to keep Iceberg's rules, which is not implemented"
+_ICEBERG_V3 = "its rules are a proposal, and no part of the protocol yet"
+_MATERIALIZED = "new data files hold the partition columns, written by Arrow"
+_OLD_FILES = "the files to convert do not hold the partition columns"
 _GEO = "with PySpark 4.2 or newer, which has the types"
 _REDIRECT = "the table redirects to another place, which is not implemented"
 
@@ -241,22 +243,26 @@ FEATURES: tuple[Feature, ...] = (
     ),
     _writer(
         "materializePartitionColumns",
-        no("partition columns are not written into data files"),
+        yes(_MATERIALIZED),
         used=usage.when_set("enable_materialized_partition_columns"),
+        convert=no(_OLD_FILES),
     ),
     *(
         _writer(
             f"icebergCompatV{version}",
-            inactive(_ICEBERG),
-            administer=inactive(_ICEBERG),
-            requires=requires,
+            yes("the rules are kept by every commit; REORG ... UPGRADE UNIFORM rewrites old files"),
+            requires=("columnMapping",),
             used=usage.when_set(f"enable_iceberg_compat_v{version}"),
+            convert=inactive("the files to convert do not keep the rules"),
         )
-        for version, requires in (
-            (1, ("columnMapping",)),
-            (2, ("columnMapping",)),
-            (3, ("columnMapping", "rowTracking")),
-        )
+        for version in (1, 2)
+    ),
+    _writer(
+        "icebergCompatV3",
+        inactive(_ICEBERG_V3),
+        administer=inactive(_ICEBERG_V3),
+        requires=("columnMapping", "rowTracking"),
+        used=usage.when_set("enable_iceberg_compat_v3"),
     ),
     _writer(
         "variantType",

@@ -158,6 +158,13 @@ def _checkpoint_policy(text: str) -> CheckpointPolicy:
         raise ValueError("needs to be one of classic, v2") from None
 
 
+def _formats(text: str) -> tuple[str, ...]:
+    names = tuple(text.split(",")) if text else ()
+    if len(set(names)) < len(names) or not {*names} <= {"iceberg", "hudi"}:
+        raise ValueError("needs to be a comma-separated list of formats from {hudi,iceberg}")
+    return names
+
+
 def _mapping_mode(text: str) -> ColumnMappingMode:
     try:
         return ColumnMappingMode(text.lower())
@@ -260,6 +267,9 @@ class TableProperties:
         parse_interval,
         default=timedelta(hours=24),
     )
+    universal_formats: ClassVar = _Property[tuple[str, ...]](
+        "delta.universalFormat.enabledFormats", _formats, ()
+    )
     write_partition_columns_to_parquet: ClassVar = _Property(
         "delta.writePartitionColumnsToParquet", _flag, default=True
     )
@@ -292,6 +302,16 @@ class TableProperties:
             for key, text in self.configuration.items()
             if key.startswith(FEATURE_PREFIX) and text.lower() in {"supported", "enabled"}
         )
+
+    @property
+    def iceberg_compat_versions(self) -> tuple[int, ...]:
+        """The enabled versions of IcebergCompat; a table may have one."""
+        enabled = (
+            self.enable_iceberg_compat_v1,
+            self.enable_iceberg_compat_v2,
+            self.enable_iceberg_compat_v3,
+        )
+        return tuple(number for number, is_on in enumerate(enabled, 1) if is_on)
 
     def validate(self) -> None:
         """Parse every property; writers do so before they store new properties.

@@ -39,7 +39,7 @@ _NOT_IMPLEMENTED: Mapping[str, str] = {
     "delta.coordinatedCommits.commitCoordinator-preview": "commits through a coordinator",
     "delta.redirectReaderWriter-preview": "redirection to another table",
     "delta.redirectWriterOnly-preview": "redirection to another table",
-    "delta.universalFormat.enabledFormats": "metadata of other table formats",
+    "delta.universalFormat.enabledFormats": "metadata of Hudi",
 }
 _UNTYPED_KEYS = (
     # Properties of delta-spark that have no effect in this library.
@@ -58,14 +58,13 @@ _UNTYPED_KEYS = (
     "delta.redirectReaderWriter-preview",
     "delta.redirectWriterOnly-preview",
     "delta.sampleRetentionDuration",
-    "delta.universalFormat.enabledFormats",
     "delta.universalFormat.iceberg.atomicConversion.supported",
 )
 _OWN_KEYS = ("delta.parquet.compression.codec",)
 
 _KNOWN = {key.lower(): key for key in (*PROPERTY_KEYS.values(), *_UNTYPED_KEYS, *_OWN_KEYS)}
 
-_OFF = ("", "false")
+_OFF = ("", "false", "iceberg")
 
 _SKIPPED_BY = {PrimitiveType(kind.name) for kind in PRIMITIVE_KINDS if kind.has_statistics}
 

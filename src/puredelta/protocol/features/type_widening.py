@@ -31,6 +31,7 @@ from puredelta.protocol.schema.types import (
 
 _INTEGRALS = (BYTE, SHORT, INTEGER, LONG)
 _TO_DOUBLE = (BYTE, SHORT, INTEGER)
+_WHOLE = ("byte", "short", "integer")
 _DIGITS = {BYTE: 10, SHORT: 10, INTEGER: 10, LONG: 20}
 """How many digits a decimal needs; Parquet stores the three small types as 32 bits."""
 
@@ -77,6 +78,19 @@ def can_widen(current: DataType, wider: DataType) -> bool:
                 or (current == FLOAT and wider == DOUBLE)
                 or (current == DATE and wider == TIMESTAMP_NTZ)
             )
+
+
+def iceberg_widens(before: str, after: str) -> bool:
+    """Return whether Iceberg reads files with the one type as the other, too; by names in schemas.
+
+    >>> iceberg_widens("integer", "long"), iceberg_widens("integer", "double")
+    (True, False)
+    """
+    if before.startswith("decimal(") and after.startswith("decimal("):
+        return before.partition(",")[2].strip() == after.partition(",")[2].strip()
+    if before in _WHOLE:
+        return after in {*_WHOLE, "long"}
+    return (before, after) == ("float", "double")
 
 
 def with_type_changes(before: StructType, after: StructType) -> StructType:

@@ -14,6 +14,7 @@ from puredelta.errors import CorruptTableError, Message
 from puredelta.protocol.actions.actions import Metadata, Protocol
 from puredelta.protocol.features import protocol_versions
 from puredelta.protocol.features.column_mapping import (
+    NESTED_IDS,
     physical_name,
     physical_path,
     physical_schema,
@@ -30,7 +31,7 @@ from puredelta.protocol.features.generated_columns import (
 from puredelta.protocol.features.properties import ColumnMappingMode, TableProperties
 from puredelta.protocol.schema.char_varchar import has_padded, parse_limits
 from puredelta.protocol.schema.schema_json import parse_json, parse_schema
-from puredelta.protocol.schema.traversal import struct_fields
+from puredelta.protocol.schema.traversal import all_fields, struct_fields
 from puredelta.protocol.schema.types import StructField, StructType
 
 CHAR_VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"
@@ -117,6 +118,47 @@ class TableConfig:
     def physical_partition_columns(self) -> tuple[str, ...]:
         """The keys of ``partitionValues``, in partitioning order (X-82)."""
         return tuple(physical_name(f, self.column_mapping) for f in self.partition_schema.fields)
+
+    @cached_property
+    def iceberg_compat(self) -> int | None:
+        """The version of IcebergCompat whose rules this table keeps."""
+        return next(iter(self.properties.iceberg_compat_versions), None)
+
+    @cached_property
+    def materialized_partition_columns(self) -> tuple[str, ...]:
+        """The partition columns that new data files hold, too, by physical name: all or none."""
+        materialized = self.iceberg_compat is not None or self.supports(
+            "materializePartitionColumns"
+        )
+        return self.physical_partition_columns if materialized else ()
+
+    @cached_property
+    def file_schema(self) -> StructType:
+        """The columns of new data files, logical names; partition columns come last."""
+        if not self.materialized_partition_columns:
+            return self.data_schema
+        return StructType((*self.data_schema.fields, *self.partition_schema.fields))
+
+    @cached_property
+    def columns_with_ids(self) -> tuple[str, ...]:
+        """The columns in which each element, key and value of files has an id, too, by physical
+        name: all or none.
+        """
+        if self.iceberg_compat in (None, 1):
+            return ()
+        return tuple(physical_name(field, self.column_mapping) for field in self.schema.fields)
+
+    @property
+    def needs_arrow_writer(self) -> bool:
+        """Whether only Arrow writes such files: Spark's writer leaves partition columns out, and
+        gives no ids to elements.
+        """
+        has_nested = any(NESTED_IDS in field.metadata for field in all_fields(self.schema))
+        return bool(self.materialized_partition_columns or (self.columns_with_ids and has_nested))
+
+    def physical_file_schema(self, *, field_ids: bool = False) -> StructType:
+        """Return the schema of a new data file."""
+        return physical_schema(self.file_schema, self.column_mapping, field_ids=field_ids)
 
     def physical_data_schema(self, *, field_ids: bool = False) -> StructType:
         """Return the schema of a data file that leaves the partition columns out."""

@@ -81,7 +81,7 @@ from puredelta.worker.data_files.updated_file import FileUpdate
 from puredelta.worker.data_files.write_file import FILE_ANSWERS, FileAnswer
 from puredelta.worker.files import joined
 from puredelta.worker.lookup.lookup_request import Constants
-from puredelta.worker.wire import LIMITS_CODEC
+from puredelta.worker.wire import LIMITS_CODEC, Limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -212,6 +212,15 @@ class ArrowRewriter:
     job_id: str = field(default_factory=random_id)
     _directories: set[str] = field(default_factory=set, init=False)
 
+    @property
+    def _limits(self) -> Limits:
+        """Those of the session, and what the table asks of each new file."""
+        return replace(
+            self.settings.limits,
+            needs_columns=self.config.materialized_partition_columns,
+            needs_ids=self.config.columns_with_ids,
+        )
+
     def rewrite(self, orders: Sequence[RewriteOrder]) -> Rewriting:
         """Rewrite all files in one Spark job (two on Connect), or refuse and leave no file."""
         return write_alone(self.spark, self.plan(orders), self.settings)
@@ -227,7 +236,7 @@ class ArrowRewriter:
         """
 
         def streamed(files: tuple[FileUpdate, ...], num_tasks: int) -> Answers:
-            update = UpdateOrder(files=files, schema=schema, limits=self.settings.limits)
+            update = UpdateOrder(files=files, schema=schema, limits=self._limits)
             fields, many = UPDATE_ORDERS.encode(update), _UPDATE_TASKS * num_tasks
             return streamed_answers(rows, fields, min(many, len(files)))
 
@@ -235,7 +244,7 @@ class ArrowRewriter:
 
     def compute(self, orders: Sequence[RewriteOrder], update: ComputedUpdate) -> Rewriting:
         """Do the same with values that workers compute. Nothing is shuffled."""
-        values = replace(update.values, limits=self.settings.limits)
+        values = replace(update.values, limits=self._limits)
         if values.source is not None:
             paths = DataPaths(self.store.at)
             found = [paths.find(file.uri, file.size_bytes) for file in update.source_files]
@@ -379,7 +388,7 @@ class ArrowRewriter:
         sizes = [sum(sizes_bytes[number] for number in group) for group in groups.values()]
         num_tasks = count_tasks(sizes, parallelism_of(self.spark))
         assigned = assign_to_tasks(list(groups.values()), sizes, num_tasks=num_tasks)
-        limits = LIMITS_CODEC.encode(self.settings.limits)
+        limits = LIMITS_CODEC.encode(self._limits)
         fields = [REWRITE_TASKS.encode(task) for task in tasks]
         messages = [(limits, [fields[n] for group in some for n in group]) for some in assigned]
         return WorkerCalls(function=rewrite, messages=messages)

@@ -66,7 +66,7 @@ from puredelta.spark.session.read_settings import ReadSettings
 from puredelta.spark.session.session import arrow_rows, settings_of
 from puredelta.spark.session.types import arrow_schema, from_spark, struct_as_nullable
 from puredelta.worker.expressions import Call, Constant, Expression, InputColumn, all_of, any_of
-from puredelta.worker.file_columns import FIELD_ID
+from puredelta.worker.read_rows import FIELD_ID
 from puredelta.worker.row_groups import IS_IN
 from puredelta.worker.scan_rows import (
     FILE_PARTS,

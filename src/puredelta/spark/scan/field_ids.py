@@ -19,7 +19,7 @@ from puredelta.log.files.parquet_footer import map_footers, schema_message
 from puredelta.protocol.features.column_mapping import PARQUET_FIELD_ID
 from puredelta.spark.scan.data_file import DataFile
 from puredelta.store.base import FileEnd, Store
-from puredelta.worker.file_columns import FIELD_ID
+from puredelta.worker.read_rows import FIELD_ID
 
 _KEPT_MAX = 100_000
 _seen: dict[tuple[str, int, str], bool] = {}

@@ -1104,7 +1104,7 @@ WITHOUT_EFFECT = (
         },
     ),
     *_without_effects(
-        "UniForm's metadata is not written: a table that asks for it is refused",
+        "Iceberg metadata is written one way, see decision 0089; Hudi's is refused",
         {
             "uniform.iceberg.v3.enabled": "true",
             "uniform.iceberg.geospatial.enabled": "false",

@@ -50,6 +50,10 @@ BASE_ROW_ID = "__puredelta_base_row_id"
 DEFAULT_COMMIT_VERSION = "__puredelta_default_commit_version"
 """The commit version of rows of a file that have none of their own (long)."""
 
+DIRECTORY = "__puredelta_directory_"
+"""Before the number of a partition column: its value as a directory has it, beside the column that
+files of such a table hold (string)."""
+
 METADATA = "_metadata"
 """Spark's hidden column of a row of files: a struct of what is known of its file."""
 

@@ -10,6 +10,8 @@ Spark hands rows to its Python workers, and takes rows from them, in the same ty
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from types import MappingProxyType
 
 import pyarrow as pa
 import pyspark
@@ -19,7 +21,7 @@ from typing_extensions import assert_never
 
 from puredelta.errors import Message, UnsupportedError
 from puredelta.log.files.value_order import stored_type
-from puredelta.protocol.features.column_mapping import PARQUET_FIELD_ID
+from puredelta.protocol.features.column_mapping import PARQUET_FIELD_ID, PARQUET_NESTED_IDS
 from puredelta.protocol.schema.schema_json import encode_schema, parse_schema, simple_string
 from puredelta.protocol.schema.spatial import SpatialName
 from puredelta.protocol.schema.traversal import map_primitives, primitive_names
@@ -268,9 +270,10 @@ def arrow_schema(schema: StructType) -> pa.Schema:
 
 def _arrow_field(field: StructField) -> pa.Field:
     number = field.metadata.get(PARQUET_FIELD_ID)
-    metadata = None if number is None else {"PARQUET:field_id": str(number)}
+    nested = field.metadata.get(PARQUET_NESTED_IDS, {})
     try:
-        return pa.field(field.name, _arrow_type(field.type), metadata=metadata)
+        kind = _arrow_type(field.type, field.name, nested)
+        return pa.field(field.name, kind, metadata=_id_metadata(number))
     except _NotInArrowError as error:
         raise _NotInArrowError(f"{field.name}.{error.path}".rstrip("."), error.kind) from None
 
@@ -283,14 +286,27 @@ class _NotInArrowError(Exception):
         self.path, self.kind = path, kind
 
 
-def _arrow_type(data_type: DataType) -> pa.DataType:
+def _id_metadata(number: int | None) -> dict[str, str] | None:
+    return None if number is None else {"PARQUET:field_id": str(number)}
+
+
+def _arrow_type(
+    data_type: DataType, path: str = "", ids: Mapping[str, int] = MappingProxyType({})
+) -> pa.DataType:
+    """Return the type; ``ids`` are those of elements, keys and values by their paths in files."""
+
+    def part(name: str, kind: DataType, *, nullable: bool = True) -> pa.Field:
+        inner = f"{path}.{name}"
+        metadata = _id_metadata(ids.get(inner))
+        return pa.field(name, _arrow_type(kind, inner, ids), nullable, metadata)
+
     match data_type:
         case StructType(fields):
             return pa.struct([_arrow_field(field) for field in fields])
         case ArrayType(element):
-            return pa.list_(pa.field("element", _arrow_type(element)))
+            return pa.list_(part("element", element))
         case MapType(key, value):
-            return pa.map_(_arrow_type(key), pa.field("value", _arrow_type(value)))
+            return pa.map_(part("key", key, nullable=False), part("value", value))
         case PrimitiveType(name) if name.startswith(_COLLATED):
             return pa.string()
         case _ if data_type == VOID:

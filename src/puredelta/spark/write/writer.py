@@ -5,9 +5,9 @@ table root (`puredelta.spark.write.parquet_job`). The rules of the table are che
 job (`puredelta.spark.values.constraints`), and statistics come from the footers. Nothing is
 committed here: the caller commits `WriteResult.adds`, or calls `discard`.
 
-Partition columns are left out of the files, as the protocol allows (M-144): their values
-come back through the directories, which carry the columns' own names because some readers
-(Polars) take ``column=value`` in a path for a column of the table.
+Partition columns are left out of the files, as the protocol allows (M-144), unless the table asks
+for them. Their values come back through the directories, which carry the columns' own names because
+some readers (Polars) take ``column=value`` in a path for a column of the table.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from puredelta.protocol.schema.void_fields import require_stored_fields, stored_
 from puredelta.protocol.table.change_data import CHANGE_TYPE
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session.data_access import DataIo, data_io
-from puredelta.spark.session.names import CHANGE, IS_CHANGE
+from puredelta.spark.session.names import CHANGE, DIRECTORY, IS_CHANGE
 from puredelta.spark.session.session import is_connect, seen_files
 from puredelta.spark.session.types import as_nullable, from_spark, quoted, to_spark, to_spark_type
 from puredelta.spark.values.constraints import Check, as_stored, guarded, table_checks
@@ -110,7 +110,7 @@ def write_rows(
     directory = job_directory(config, clock(), new_id())
     with named_failures(f"{store.root_uri}/{directory}"):
         layout = _FileLayout(config=config, options=options, names=store.name_rule())
-    if data_io(rows.sparkSession, [store.root_uri]) is DataIo.ARROW:
+    if config.needs_arrow_writer or (data_io(rows.sparkSession, [store.root_uri]) is DataIo.ARROW):
         return _written_by_arrow(layout.physical_rows(rows), directory, layout, store)
     settings = {
         **(ORDERED_SETTINGS if options.keeps_order else {}),
@@ -245,9 +245,9 @@ class _FileLayout:
         """Return the columns that files hold."""
         config, options, checks = self.config, self.options, self._checks()
         require_stored_fields(config.data_schema)
-        physical_fields = config.physical_data_schema(field_ids=True).fields
+        physical_fields = config.physical_file_schema(field_ids=True).fields
         columns: list[Column | str] = []
-        for logical, physical in zip(config.data_schema.fields, physical_fields, strict=True):
+        for logical, physical in zip(config.file_schema.fields, physical_fields, strict=True):
             if options.only is not None and logical.name not in options.only:
                 continue
             if logical.type == VOID:
@@ -277,7 +277,10 @@ class _FileLayout:
 
     def _directory_values(self) -> list[Column]:
         config = self.config
-        fields, names = config.partition_schema.fields, config.physical_partition_columns
+        fields: Sequence[StructField] = config.partition_schema.fields
+        names: Sequence[str] = config.physical_partition_columns
+        if config.materialized_partition_columns:
+            names = [f"{DIRECTORY}{number}" for number in range(len(fields))]
         values = [
             partition_text(F.col(quoted(field.name)), field.type, self.names).alias(name)
             for field, name in zip(fields, names, strict=True)

@@ -17,7 +17,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.optimize import prepare_optimize
 from puredelta.commands.read_table import history_rows
-from puredelta.commands.reorg import run_reorg
 from puredelta.errors import Message, UnsupportedError
 from puredelta.protocol.schema.sql_lexer import mentions
 from puredelta.spark.catalog.relation_cache import cached_relations, find_relations
@@ -32,6 +31,7 @@ from puredelta.statements.execute.maintenance import (
     convert,
     drop_path,
     generate_manifest,
+    reorganized,
     restore,
     truncate,
     vacuum_table,
@@ -122,9 +122,7 @@ def execute(  # noqa: C901, PLR0911, PLR0912 - one case for each statement
                 spark, open_table(spark, statement.table, "OPTIMIZE"), statement.spec
             ).execute()
         case ReorgStatement():
-            return run_reorg(
-                spark, open_table(spark, statement.table, "REORG"), statement.predicates
-            )
+            return reorganized(spark, statement)
         case VacuumStatement():
             return vacuum_table(spark, statement, views=views)
         case RestoreStatement():

@@ -1,4 +1,4 @@
-"""Execution of CONVERT, VACUUM, RESTORE, GENERATE, TRUNCATE and DROP."""
+"""Execution of CONVERT, VACUUM, REORG, RESTORE, GENERATE, TRUNCATE and DROP."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import logging
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.catalogs.catalog import TableIdentifier
+from puredelta.commands.alter.properties import upgrade_uniform
 from puredelta.commands.convert.convert_to_delta import prepare_convert
 from puredelta.commands.convert.preview import preview_convert
 from puredelta.commands.generate import generate
+from puredelta.commands.reorg import run_reorg
 from puredelta.commands.restore import prepare_restore
 from puredelta.commands.truncate import truncate_table
 from puredelta.commands.vacuum import EVERYTHING, Inventory, Removed, VacuumScope, vacuum
@@ -32,6 +34,7 @@ from puredelta.statements.parse.statement import (
     ConvertStatement,
     DropPathStatement,
     GenerateStatement,
+    ReorgStatement,
     RestoreStatement,
     TruncateStatement,
     VacuumStatement,
@@ -147,3 +150,11 @@ def drop_path(spark: SparkSession, statement: DropPathStatement) -> DataFrame:
     elif not statement.if_exists:
         raise not_found(statement.table)
     return no_rows(spark)
+
+
+def reorganized(spark: SparkSession, statement: ReorgStatement) -> DataFrame:
+    """Execute REORG TABLE; return the row of an OPTIMIZE."""
+    log = open_table(spark, statement.table, "REORG")
+    if statement.iceberg_compat is None:
+        return run_reorg(spark, log, statement.predicates)
+    return upgrade_uniform(spark, log, statement.iceberg_compat)

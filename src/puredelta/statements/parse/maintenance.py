@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from puredelta.commands.optimize import OptimizeSpec
@@ -77,7 +78,9 @@ def read_optimize(cursor: Cursor) -> OptimizeStatement:
 
 
 def read_reorg(cursor: Cursor) -> ReorgStatement:
-    """Read ``REORG TABLE table [WHERE condition] APPLY (PURGE)``."""
+    """Read ``REORG TABLE table [WHERE condition] APPLY (PURGE | UPGRADE UNIFORM
+    (ICEBERG_COMPAT_VERSION = n))``.
+    """
     cursor.expect("TABLE")
     table = read_table_argument(cursor)
     predicates: tuple[str, ...] = ()
@@ -85,9 +88,20 @@ def read_reorg(cursor: Cursor) -> ReorgStatement:
         predicates = (read_expression(cursor, lambda rest: rest.sees("APPLY")),)
     cursor.expect("APPLY")
     mode = cursor.group()
+    if upgrade := _UPGRADE.fullmatch(mode):
+        if predicates:
+            raise cursor.error(expected="no WHERE: UPGRADE UNIFORM is for whole tables")
+        return ReorgStatement(table=table, iceberg_compat=int(upgrade[1]))
     if mode.strip().upper() != "PURGE":
-        raise cursor.error(expected="(PURGE) before it")
+        raise cursor.error(
+            expected="(PURGE) or (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = n)) before it"
+        )
     return ReorgStatement(table=table, predicates=predicates)
+
+
+_UPGRADE = re.compile(
+    r"\s*UPGRADE\s+UNIFORM\s*\(\s*ICEBERG_COMPAT_VERSION\s*=\s*(\d+)\s*\)\s*", re.IGNORECASE
+)
 
 
 def read_vacuum(cursor: Cursor) -> VacuumStatement:

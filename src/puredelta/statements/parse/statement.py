@@ -246,10 +246,14 @@ class OptimizeStatement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReorgStatement:
-    """``REORG TABLE table [WHERE condition] APPLY (PURGE)``."""
+    """``REORG TABLE table [WHERE condition] APPLY (PURGE)``, or ``APPLY (UPGRADE UNIFORM
+    (ICEBERG_COMPAT_VERSION = n))``.
+    """
 
     table: TableArgument
     predicates: tuple[str, ...] = ()
+    iceberg_compat: int | None = None
+    """The version to upgrade to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,6 +43,7 @@ from puredelta.worker.read_rows import (
     dropped_rows,
     opened,
     read_batches,
+    require_kept_rules,
     require_read_alike,
     unfaithful,
 )
@@ -111,6 +112,7 @@ def rewrite_together(tasks: Sequence[RewriteTask], limits: Limits = LIMITS) -> l
         try:
             source = opened(task.source, describes=True)
             require_read_alike(source, limits.only_spark)
+            require_kept_rules(source, limits)
             _require_memory(source, limits)
         except OnlySparkError as failure:
             return [refused(task.ordinal, f"{label(task.source)}: {failure}")]
@@ -232,6 +234,7 @@ def merge_small(tasks: Sequence[RewriteTask], limits: Limits) -> tuple[_File, Me
         if unfaithful(first.source) is not None:
             return None
         require_read_alike(first.source, limits.only_spark)
+        require_kept_rules(first.source, limits)
         merged = MergedParquet(template, rows_max=limits.small_file_rows)
         all_added = all(merged.add_path(one.source) for one in tasks)
     except (OSError, pa.ArrowException, OnlySparkError):

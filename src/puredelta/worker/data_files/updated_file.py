@@ -56,6 +56,7 @@ from puredelta.worker.read_rows import (
     names_no_calendar,
     opened,
     read_batches,
+    require_kept_rules,
     require_read_alike,
     unfaithful,
 )
@@ -115,6 +116,7 @@ def update_file(
     try:
         source = opened(task.source, describes=True)
         _require_known(source, schema, limits)
+        require_kept_rules(source, limits)
         if reads is not None:
             _require_known(source, reads, limits)
         old = ParquetBytes.of(byte_ranges(task.source, source.ranges))
