@@ -110,6 +110,9 @@ class ErrorCode(Enum):
     TIMESTAMP_INVALID = ("DELTA_TIMESTAMP_INVALID", "42816",
         "The text is no timestamp.",
         "Write it as `2025-01-31 12:00:00`.")
+    TIME_TRAVEL_INVALID_BEGIN_VALUE = ("DELTA_TIME_TRAVEL_INVALID_BEGIN_VALUE", "42604",
+        "The version to read is not a whole number.",
+        "Give a whole number, 0 or more.")
     VERSION_INVALID = ("DELTA_VERSION_INVALID", "42815",
         "A version is not a whole number.",
         "Give a whole number, 0 or more.")
@@ -776,6 +779,9 @@ class ErrorCode(Enum):
     TABLE_OPERATION_NOT_SUPPORTED = ("UNSUPPORTED_FEATURE.TABLE_OPERATION", "0A000",
         "The table cannot do this.",
         "Follow the message.")
+    SHOW_PARTITION_IN_NON_PARTITIONED_COLUMN = ("DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_COLUMN", "42P10",
+        "A column of SHOW PARTITIONS is no partition column.",
+        "Name partition columns as the table spells them.")
     SHOW_PARTITION_IN_NON_PARTITIONED_TABLE = ("DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_TABLE", "42809",
         "The table has no partitions.",
         "Nothing to show.")
@@ -2658,6 +2664,11 @@ class Message(Enum):
         ErrorCode.SCHEMA_NOT_SET,
         "Table schema is not set. Write data into {root_uri} before it is streamed.",
     )
+    SHOW_PARTITION_IN_NON_PARTITIONED_COLUMN = (
+        ErrorCode.SHOW_PARTITION_IN_NON_PARTITIONED_COLUMN,
+        "Non-partitioning column(s) [{columns}] are specified for SHOW PARTITIONS. The table is "
+        "partitioned by [{partition_columns}].",
+    )
     SHOW_PARTITION_IN_NON_PARTITIONED_TABLE = (
         ErrorCode.SHOW_PARTITION_IN_NON_PARTITIONED_TABLE,
         "SHOW PARTITIONS is not allowed on a table that is not partitioned: {table}",
@@ -2693,6 +2704,11 @@ class Message(Enum):
         "are running, you can disable this safety check by setting: "
         "{vacuum_retention_check_key} = false. Otherwise, use a retention period of at least "
         "{least_hours} hours.",
+    )
+    TIME_TRAVEL_INVALID_BEGIN_VALUE = (
+        ErrorCode.TIME_TRAVEL_INVALID_BEGIN_VALUE,
+        "versionAsOf needs to be a valid begin value: {version!r} is not a valid version. Pass a "
+        "whole number.",
     )
     VERSION_INVALID = (
         ErrorCode.VERSION_INVALID,

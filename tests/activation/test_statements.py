@@ -238,6 +238,11 @@ def test_show_and_describe(database: SparkSession) -> None:
         "id", "v", "d", "p"
     ]  # fmt: skip
     assert contents(spark, "SHOW PARTITIONS t") == [(None,), (date(2025, 1, 2),)]
+    constants = {"'2025-01-02'": 1, "DATE'2025-01-02'": 1, "'2025-01-03'": 0, "NULL": 0}
+    for constant, found in constants.items():
+        assert len(contents(spark, f"SHOW PARTITIONS t PARTITION (p = {constant})")) == found
+    with pytest.raises(AnalysisException, match="DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_COLUMN"):
+        spark.sql("SHOW PARTITIONS t PARTITION (id = 1)")
     described = [tuple(row) for row in spark.sql("DESCRIBE TABLE t").collect()]
     assert described == [
         ("id", "bigint", "key"),

@@ -24,7 +24,7 @@ def test_versions(text: str) -> None:
 def test_what_is_no_version(given: object) -> None:
     with pytest.raises(DeltaError) as error:
         parse_version(given)
-    assert error.value.code is ErrorCode.VERSION_INVALID
+    assert error.value.code is ErrorCode.TIME_TRAVEL_INVALID_BEGIN_VALUE
 
 
 def test_words_are_no_moments(spark: SparkSession, tmp_path: Path) -> None:

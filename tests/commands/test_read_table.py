@@ -112,7 +112,7 @@ def test_version_that_is_not_there(spark: SparkSession, table: TableFiles, versi
 def test_what_is_no_version(spark: SparkSession, table: TableFiles, version: Any) -> None:
     with pytest.raises(InvalidRequestError, match="is not a valid version") as raised:
         read(spark, table.root, version=version)
-    assert raised.value.code is ErrorCode.VERSION_INVALID
+    assert raised.value.code is ErrorCode.TIME_TRAVEL_INVALID_BEGIN_VALUE
 
 
 def test_version_and_time_exclude_each_other(spark: SparkSession, table: TableFiles) -> None:

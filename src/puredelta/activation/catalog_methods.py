@@ -15,6 +15,7 @@ from pyspark.sql.catalog import CatalogMetadata, Column, Database, Table
 from puredelta.activation.patches import Method, session_behind, table_name
 from puredelta.catalogs.catalog import TableIdentifier, address_of
 from puredelta.errors import TableNotFoundError
+from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session.catalogs import (
     DEFAULT_SCHEMA,
     Namespace,
@@ -37,6 +38,8 @@ from puredelta.statements.execute.namespaces import (
     list_tables,
     use_namespace,
 )
+from puredelta.statements.names.names import find_location
+from puredelta.statements.parse.table_name import TableName
 
 
 def own_current_catalog(original: Method) -> Method:
@@ -237,21 +240,37 @@ def own_list_columns(original: Method) -> Method:
     """``listColumns(name, schema)``."""
 
     def call(self: Any, tableName: str, dbName: str | None = None) -> Any:
+        spark = session_behind(self)
         identifier = _identifier(self, tableName, dbName)
-        if identifier is None:
+        if identifier is not None:
+            return list(_columns(spark, identifier))
+        location = _location(spark, tableName, dbName)
+        if location is None:
             return original(self, tableName, dbName)
-        return list(_columns(session_behind(self), identifier))
+        return list(_logged_columns(open_log(spark, location).snapshot().config))
 
     return call
 
 
+def _location(spark: SparkSession, table: Any, schema: str | None) -> str | None:
+    """Return where a Delta table of the session catalog is, or one that is named by its path."""
+    name = table_name(table)
+    if name is not None and schema is not None and name.path is None:
+        name = TableName((*parse_name(schema), *name.parts))
+    return None if name is None else find_location(spark, name)
+
+
 def _columns(spark: SparkSession, identifier: TableIdentifier) -> Iterator[Column]:
     found = describe_table(spark, identifier)
-    if found.format != FORMAT:
-        for name, kind in found.columns:
-            yield _column(name, kind)
+    if found.format == FORMAT:
+        yield from _logged_columns(open_log(spark, address_of(identifier)).snapshot().config)
         return
-    config = open_log(spark, address_of(identifier)).snapshot().config
+    for name, kind in found.columns:
+        yield _column(name, kind)
+
+
+def _logged_columns(config: TableConfig) -> Iterator[Column]:
+    """Yield the columns of the newest version, which an entry of a catalog may not have yet."""
     for field in to_spark(config.schema).fields:
         yield _column(
             field.name,

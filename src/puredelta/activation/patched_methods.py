@@ -14,6 +14,7 @@ from puredelta.activation.captured_options import CapturedOptions, TableOptions
 from puredelta.activation.patches import Make, Method, Patches, session_behind
 from puredelta.activation.reader_methods import (
     delta_changes,
+    delta_expressions,
     delta_load,
     delta_sql,
     delta_stream_changes,
@@ -284,6 +285,8 @@ PATCHED_METHODS: tuple[PatchedMethod, ...] = (
     PatchedMethod(Owner.WRITER, "insertInto", delta_insert_into),
     PatchedMethod(Owner.FRAME, "writeTo", _capturing_table_writer),
     PatchedMethod(Owner.FRAME, "mergeInto", delta_merge_into),
+    PatchedMethod(Owner.FRAME, "filter", delta_expressions),
+    PatchedMethod(Owner.FRAME, "selectExpr", delta_expressions),
     PatchedMethod(Owner.FRAME, "count", shorter_count),
     PatchedMethod(Owner.FRAME, "isEmpty", shorter_is_empty),
     PatchedMethod(Owner.FRAME, "show", shorter_show),

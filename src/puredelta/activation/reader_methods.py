@@ -31,7 +31,9 @@ from puredelta.spark.catalog.relation_cache import (
     NamedRelations,
     find_relations,
     named_relations,
+    names_in_expression,
     pinned_tables,
+    relations_of_expressions,
 )
 from puredelta.spark.resolve.sql_text import asks_parser
 from puredelta.spark.resolve.table_attributes import qualified
@@ -341,8 +343,27 @@ def _by_client(
 def _named(spark: SparkSession, text: str) -> NamedRelations:
     """Return the Delta tables of the catalog, and the views, in a text.
 
-    A text that cannot contain one is not read again.
+    A text that cannot contain one is not read again, but a function that it calls may.
     """
-    if _MAY_NAME_TABLES.search(text) is None:
-        return NamedRelations(tables=(), views=())
-    return find_relations(spark, named_relations(spark, text))
+    if _MAY_NAME_TABLES.search(text) is not None:
+        return find_relations(spark, named_relations(spark, text))
+    return find_relations(spark, names_in_expression(spark, text))
+
+
+def delta_expressions(original: Method) -> Method:
+    """``df.filter(text)`` and ``df.selectExpr(text, ...)``: tables in subqueries and functions."""
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        given = (*args, *kwargs.values())
+        texts = [
+            text
+            for one in given
+            for text in (one if isinstance(one, list) else [one])
+            if isinstance(text, str) and "(" in text
+        ]
+        if not texts:
+            return original(self, *args, **kwargs)
+        with relations_of_expressions(self.sparkSession, texts):
+            return original(self, *args, **kwargs)
+
+    return call

@@ -198,7 +198,7 @@ def bound_of(
             startingOrEnding=which,
         )
     if version is not None:
-        return AtVersion(parse_version(version))
+        return AtVersion(parse_version(version, Message.VERSION_INVALID))
     return None if timestamp is None else AtTime(millis(timestamp))
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from puredelta.commands.read_table import utc_time
@@ -82,17 +83,30 @@ def column_rows(spark: SparkSession, table: DescribedTable) -> DataFrame:
     return _rows(spark, [(name,) for name in table.snapshot.config.schema.names], "col_name")
 
 
-def partition_value_rows(spark: SparkSession, table: DescribedTable) -> DataFrame:
+def partition_value_rows(
+    spark: SparkSession, table: DescribedTable, values: Sequence[tuple[str, str]] = ()
+) -> DataFrame:
     """Return the partitions that hold rows, one row of typed values each; reads no data file.
 
+    ``values`` limits them to those where some columns equal constants, which are SQL texts.
+
     Raises:
-        InvalidRequestError: the table has no partitions.
+        InvalidRequestError: the table has no partitions, or a column is no partition column.
     """
     config = table.snapshot.config
     if not config.partition_columns:
         raise InvalidRequestError(Message.SHOW_PARTITION_IN_NON_PARTITIONED_TABLE, table=table.name)
+    if others := [name for name, _ in values if name not in config.partition_columns]:
+        raise InvalidRequestError(
+            Message.SHOW_PARTITION_IN_NON_PARTITIONED_COLUMN,
+            columns=", ".join(others),
+            partition_columns=", ".join(config.partition_columns),
+        )
     columns = [quoted(name) for name in config.partition_columns]
     rows = partition_rows(spark, table.snapshot.files, config)
+    for name, constant in values:
+        kind = rows.schema[name].dataType
+        rows = rows.where(rows[quoted(name)] == F.expr(constant).cast(kind))
     return rows.select(*columns).distinct().orderBy(*columns)
 
 

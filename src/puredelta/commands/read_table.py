@@ -137,25 +137,21 @@ def _not_a_timestamp(instant: TimestampArgument) -> InvalidRequestError:
     return InvalidRequestError(Message.TIMESTAMP_INVALID_TEXT, timestamp=instant)
 
 
-def parse_version(version: object) -> int:
+def parse_version(version: object, error: Message = Message.TIME_TRAVEL_INVALID_BEGIN_VALUE) -> int:
     """Return a version as a number; a user may give it as text.
 
     Raises:
-        InvalidRequestError: it is no whole number (DELTA_VERSION_INVALID).
+        InvalidRequestError: it is no whole number; ``error`` is the text.
     """
     match version:
         case bool():
-            raise _not_a_version(version)
+            raise InvalidRequestError(error, version=version)
         case int():
             return version
         case str() if _WHOLE.fullmatch(version) is not None:
             return int(version)
         case _:
-            raise _not_a_version(version)
-
-
-def _not_a_version(version: object) -> InvalidRequestError:
-    return InvalidRequestError(Message.VERSION_INVALID, version=version)
+            raise InvalidRequestError(error, version=version)
 
 
 def read_stream(

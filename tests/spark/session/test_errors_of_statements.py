@@ -244,7 +244,11 @@ SQL: dict[str, tuple[str, str, str]] = {
     ),
     "SELECT * FROM wrong.t VERSION AS OF 99": ("DELTA_VERSION_NOT_FOUND", "22003", "99"),
     "SELECT * FROM wrong.t VERSION AS OF -1": ("DELTA_VERSION_NOT_FOUND", "22003", "-1"),
-    "SELECT * FROM wrong.t VERSION AS OF 'abc'": ("DELTA_VERSION_INVALID", "42815", "abc"),
+    "SELECT * FROM wrong.t VERSION AS OF 'abc'": (
+        "DELTA_TIME_TRAVEL_INVALID_BEGIN_VALUE",
+        "42604",
+        "abc",
+    ),
     "SELECT * FROM wrong.t TIMESTAMP AS OF '1999-01-01'": (
         "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION",
         "42816",
@@ -366,8 +370,8 @@ CALLS: dict[str, tuple[Callable[[Place], object], str, str, str]] = {
     ),
     "versionAsOf as text": (
         lambda p: _read(p, versionAsOf="abc"),
-        "DELTA_VERSION_INVALID",
-        "42815",
+        "DELTA_TIME_TRAVEL_INVALID_BEGIN_VALUE",
+        "42604",
         "abc",
     ),
     "timestampAsOf as text": (

@@ -106,6 +106,12 @@ ONE_OF_EACH: dict[str, Statement] = {
     "SHOW COLUMNS IN t": ShowColumns(table=T),
     "SHOW CREATE TABLE t": ShowCreate(table=T),
     "SHOW PARTITIONS t": ShowPartitions(table=T),
+    "SHOW PARTITIONS t PARTITION (p = 1, `q r` == -2.5)": ShowPartitions(
+        table=T, values=(("p", "1"), ("q r", "-2.5"))
+    ),
+    "SHOW PARTITIONS t PARTITION (a = 'x', b = DATE '2025-01-31', c = null)": ShowPartitions(
+        table=T, values=(("a", "'x'"), ("b", "DATE '2025-01-31'"), ("c", "null"))
+    ),
     "SHOW TABLES IN main.sales LIKE 'o*'": ShowTables(namespace=("main", "sales"), pattern="o*"),
     "ALTER TABLE t RENAME TO main.u": RenameTable(table=TableName(("t",)), new_name=("main", "u")),
     "CREATE SCHEMA IF NOT EXISTS main.s COMMENT 'c' WITH DBPROPERTIES (a = 'b')": CreateSchema(
@@ -171,7 +177,12 @@ def test_other_statements(text: str) -> None:
         ("MERGE nonsense", None, True),
         ("UPDATE", None, True),
         ("ALTER TABLE 'text' DROP COLUMN a", None, True),
-        ("SHOW PARTITIONS t PARTITION (p = 1)", None, True),
+        ("SHOW PARTITIONS t PARTITION (p = q)", None, True),
+        ("SHOW PARTITIONS t PARTITION (p = f(1))", None, True),
+        ("SHOW PARTITIONS t PARTITION (p = 1 + 1)", None, True),
+        ("SHOW PARTITIONS t PARTITION (p = DATE 1)", None, True),
+        ("SHOW PARTITIONS t PARTITION (p)", None, True),
+        ("SHOW PARTITIONS t PARTITION (p = 1, p = 2)", None, True),
         ("DESCRIBE t AS JSON", None, True),
         ("CREATE TABLE {rows} (a INT)", None, True),
         # Spark is asked first if the table is a Delta table.

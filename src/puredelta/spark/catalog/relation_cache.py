@@ -16,6 +16,7 @@ has leaves the cache.
 from __future__ import annotations
 
 import logging
+import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -39,6 +40,7 @@ from puredelta.spark.jvm.catalog import (
 from puredelta.spark.jvm.frames import analyzed_plan, frame_of
 from puredelta.spark.jvm.gateway import JVM_ERRORS, insist
 from puredelta.spark.jvm.plans import Plan, RelationName, named_plan, parsed_plan, relation_names
+from puredelta.spark.jvm.stored_text import bodies_of_functions
 from puredelta.spark.scan.row_tracking_scan import rows_with_row_ids
 from puredelta.spark.scan.table_rows import find_origins, set_origin, table_rows, with_version
 from puredelta.spark.session.session import is_connect
@@ -69,9 +71,12 @@ _cached: dict[tuple[str, str, str], _CachedRelation] = {}
 
 
 def named_relations(spark: SparkSession, text: str) -> tuple[RelationName, ...]:
-    """Return every table name in a text, by Spark's own parser; none if it refuses the text."""
+    """Return every table name in a text, by Spark's own parser; none if it refuses the text.
+
+    Names in the bodies of SQL functions that the text calls are among them.
+    """
     try:
-        return relation_names(parsed_plan(spark, text))
+        return _names_of(spark, parsed_plan(spark, text), text)
     except ParseException:
         return ()  # Spark will say so itself
 
@@ -81,8 +86,45 @@ def query_rows(spark: SparkSession, query: Plan) -> DataFrame:
 
     It may name Delta tables of the catalog.
     """
-    with cached_relations(spark, relation_names(query)):
+    with cached_relations(spark, _names_of(spark, query, query.statement_text())):
         return frame_of(spark, query)
+
+
+@contextmanager
+def relations_of_expressions(spark: SparkSession, texts: Iterable[str]) -> Iterator[None]:
+    """Let an analysis inside the context see the Delta tables that subqueries of texts name.
+
+    Over Connect nothing is analyzed before a plan is sent.
+    """
+    names = (
+        []
+        if is_connect(spark)
+        else [name for text in texts for name in names_in_expression(spark, text)]
+    )
+    if not names:
+        yield
+        return
+    with cached_relations(spark, names):
+        yield
+
+
+def names_in_expression(spark: SparkSession, text: str) -> tuple[RelationName, ...]:
+    """Return the names of tables in subqueries of an expression, and in functions that it calls."""
+    if _SUBQUERY.search(text) is not None:
+        return named_relations(spark, f"SELECT {text}")
+    return _names_in_functions(spark, text)
+
+
+_SUBQUERY = re.compile(r"\b(?:from|table)\b", re.IGNORECASE)
+
+
+def _names_of(spark: SparkSession, plan: Plan, text: str) -> tuple[RelationName, ...]:
+    return tuple(dict.fromkeys((*relation_names(plan), *_names_in_functions(spark, text))))
+
+
+def _names_in_functions(spark: SparkSession, text: str) -> tuple[RelationName, ...]:
+    bodies = bodies_of_functions(spark, text)
+    return tuple(name for body in bodies for name in relation_names(body))
 
 
 @contextmanager

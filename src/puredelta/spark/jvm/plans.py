@@ -52,6 +52,11 @@ class Plan:
         """The full name of its class."""
         return full_class_name(self.java)
 
+    def statement_text(self) -> str:
+        """Return the SQL text that a parsed plan comes from, "" if it comes from none."""
+        text = self.java.origin().sqlText()
+        return str(text.get()) if text.isDefined() else ""
+
     def text(self) -> str:
         """Return what the plan prints."""
         return str(self.java.toString())
@@ -276,6 +281,8 @@ def _relation_names(node: Any) -> Iterator[RelationName]:
         return
     if kind == "ExplainCommand":
         yield from _relation_names(node.logicalPlan())
+    if kind == "DescribeQueryCommand":
+        yield from _relation_names(node.plan())
     for inner in (node.children(), node.innerChildren(), node.subqueries()):
         for plan in seq_items(inner):
             yield from _relation_names(plan)

@@ -1,4 +1,4 @@
-"""Views of the catalog and scripts (``BEGIN ... END``), run with Spark's own machinery.
+"""Views and SQL functions of the catalog and scripts (``BEGIN ... END``), by Spark's machinery.
 
 Control flow, variables, scopes and handlers of a script are Spark's. A statement for this library
 is replaced by a command on a catalog that is a Python object: Spark runs the command when the
@@ -6,7 +6,10 @@ script reaches it, and the catalog receives the statement's text.
 
 Spark keeps the text of a view as the user wrote it, and resolves it in the namespace and with the
 settings of its definition. Here Spark gets the same entry with another text: temporary views
-replace the tables that Spark does not know. Classic sessions only.
+replace the tables that Spark does not know.
+
+The body of a SQL function is asked for by ``DESCRIBE FUNCTION EXTENDED``, so that the tables that
+it names are known before Spark analyzes it. Classic sessions only.
 """
 
 from __future__ import annotations
@@ -16,11 +19,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
 from py4j.java_gateway import JavaObject
+from pyspark.errors import ParseException, PySparkException
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 
+from puredelta.protocol.schema.sql_lexer import keywords
 from puredelta.spark.jvm.catalog import catalog_of, stored_entry, with_fields
 from puredelta.spark.jvm.frames import analyzed_plan, frame_of
 from puredelta.spark.jvm.gateway import (
@@ -298,3 +304,99 @@ def _temporary_views(plan: Plan) -> Iterator[Plan]:
         yield plan
     for inner in (*plan.children(), *plan.subqueries()):
         yield from _temporary_views(inner)
+
+
+_NO_FUNCTIONS = keywords(
+    "all and any array as between by case char columns cube decimal distinct else except "
+    "exists filter for from grouping having identifier if in insert intersect into is "
+    "join lateral like limit map not numeric on or over overwrite partition partitioned "
+    "pivot properties replace rollup select set sets similar struct table tblproperties "
+    "then to union unpivot using values varchar when where window with within "
+)
+"""Words before a bracket that are no functions, and names of types."""
+_BODY = "Body:"
+_ANALYSIS = "org.apache.spark.sql.catalyst.analysis"
+_builtin: WeakKeyDictionary[Any, frozenset[str]] = WeakKeyDictionary()
+
+
+def bodies_of_functions(spark: SparkSession, text: str) -> Iterator[Plan]:
+    """Yield the parsed bodies of the SQL functions that a text calls, and that these call.
+
+    Spark is asked for names alone that no function of its own has.
+    """
+    pending, seen = [text], set[str]()
+    while pending:
+        for name in called_names(pending.pop()) - _NO_FUNCTIONS:
+            if name in seen or name in _builtin_names(spark):
+                continue
+            seen.add(name)
+            body = _body(spark, name)
+            if body is None:
+                continue
+            plan = _parsed(spark, body)
+            if plan is not None:
+                pending.append(body)
+                yield plan
+
+
+def called_names(text: str) -> set[str]:
+    """Return what may be the name of a function in a text, in lower case.
+
+    Texts and comments are not told apart, so there may be others.
+
+    >>> sorted(called_names("SELECT a.`F`(1), abs (2) FROM t WHERE ((x))"))
+    ['a.`f`', 'abs', 'where']
+    """
+    found = set()
+    for before in text.split("(")[:-1]:
+        known = before.rstrip()
+        start = end = len(known)
+        while start and (known[start - 1].isalnum() or known[start - 1] in "_.`"):
+            start -= 1
+        if start < end:
+            found.add(known[start:end].lower())
+    return found
+
+
+def _builtin_names(spark: SparkSession) -> frozenset[str]:
+    jvm = jvm_of(spark)
+    known = _builtin.get(jvm)
+    if known is None:
+        registries = (
+            scala_object(jvm, f"{_ANALYSIS}.{name}").builtin()
+            for name in ("FunctionRegistry", "TableFunctionRegistry")
+        )
+        names = (str(registry.listFunction().mkString(" ")) for registry in registries)
+        known = frozenset(name.rsplit(".")[-1] for name in " ".join(names).lower().split())
+        _builtin[jvm] = known
+    return known
+
+
+def _body(spark: SparkSession, name: str) -> str | None:
+    """Return the text of a SQL function; None: it is no function, or one of other code."""
+    session: Any = spark
+    catalog = session._jsparkSession.sessionState().catalog()
+    try:
+        parsed = session._jsparkSession.sessionState().sqlParser().parseFunctionIdentifier(name)
+        if not catalog.functionExists(parsed):
+            return None
+        described = session._jsparkSession.sql(f"DESCRIBE FUNCTION EXTENDED {name}").collectAsList()
+    except (*JVM_ERRORS, PySparkException):
+        return None  # Spark says what is wrong with the text
+    for row in described:
+        line = str(row.getString(0))
+        if line.startswith(_BODY):
+            return line.removeprefix(_BODY).strip()
+    return None
+
+
+def _parsed(spark: SparkSession, body: str) -> Plan | None:
+    """Parse a body, which is a query or an expression."""
+    try:
+        return parsed_plan(spark, body)
+    except ParseException:
+        pass
+    try:
+        return parsed_plan(spark, f"SELECT {body}")
+    except ParseException:
+        return None

@@ -89,6 +89,7 @@ class FailedJobError(SparkRuntimeException, JavaError):  # type: ignore[misc]
 _ARGUMENTS = frozenset(
     {
         ErrorCode.ONE_OF_IN_TIME_TRAVEL,
+        ErrorCode.TIME_TRAVEL_INVALID_BEGIN_VALUE,
         ErrorCode.VERSION_INVALID,
         ErrorCode.INVALID_WRITE_OPTION,
         ErrorCode.OVERWRITE_BY_FILTER_WITH_REPLACE_BY,

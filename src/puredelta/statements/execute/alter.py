@@ -260,7 +260,7 @@ def _rows(spark: SparkSession, statement: ShowStatement, table: DescribedTable) 
         case ShowColumns():
             return column_rows(spark, table)
         case ShowPartitions():
-            return partition_value_rows(spark, table)
+            return partition_value_rows(spark, table, statement.values)
         case ShowCreate():
             raise UnsupportedError(Message.OPERATION_NOT_ALLOWED_SHOW_CREATE_TABLE)
         case DescribeTable():

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from puredelta.commands.optimize import OptimizeSpec
 from puredelta.errors import InvalidRequestError, Message
-from puredelta.protocol.schema.sql_lexer import keywords
+from puredelta.protocol.schema.sql_lexer import TokenKind, keywords
 from puredelta.statements.parse.column_text import read_property_keys
 from puredelta.statements.parse.cursor import Cursor
 from puredelta.statements.parse.expression_text import read_expression
@@ -197,11 +197,39 @@ def read_show(cursor: Cursor) -> ShowStatement | None:
         cursor.accept("AS", "SERDE")
         return statement
     if cursor.accept("PARTITIONS"):
-        return ShowPartitions(table=read_table(cursor))
+        table = read_table(cursor)
+        values: list[tuple[str, str]] = []
+        if cursor.accept("PARTITION"):
+            values = cursor.items_in_brackets(_partition_value, optional=False)
+            if len({name for name, _ in values}) < len(values):
+                raise cursor.error(expected="each column once")
+        return ShowPartitions(table=table, values=tuple(values))
     if not cursor.accept("COLUMNS") or not accept_in(cursor):
         return None
     table = read_table(cursor)
     return ShowColumns(table=table, database=cursor.name() if accept_in(cursor) else ())
+
+
+def _partition_value(cursor: Cursor) -> tuple[str, str]:
+    """Read ``column = constant``: a number, a text, a typed text, NULL or a truth value."""
+    name = cursor.identifier()
+    if not (cursor.accept("=") or cursor.accept("==")):
+        raise cursor.error(expected="=")
+    start = cursor.position
+    if cursor.accept("-"):
+        cursor.number()
+    elif not any(cursor.accept(word) for word in ("NULL", "TRUE", "FALSE")):
+        one, two = cursor.peek(), cursor.peek(1)
+        if one is not None and one.kind is TokenKind.WORD:  # DATE '2025-01-31'
+            cursor.skip()
+            one = two if two is not None and two.kind in _TEXTS else None
+        if one is None or one.kind not in (TokenKind.NUMBER, *_TEXTS):
+            raise cursor.error(expected="a constant")
+        cursor.skip()
+    return name, cursor.between(start)
+
+
+_TEXTS = (TokenKind.STRING, TokenKind.DOUBLE_QUOTED)
 
 
 def accept_in(cursor: Cursor) -> bool:

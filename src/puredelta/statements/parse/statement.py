@@ -380,9 +380,11 @@ class ShowCreate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShowPartitions:
-    """``SHOW PARTITIONS table``."""
+    """``SHOW PARTITIONS table [PARTITION (column = constant, ...)]``."""
 
     table: TableReference
+    values: tuple[tuple[str, str], ...] = ()
+    """Names of columns, and the texts of the constants that they equal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
