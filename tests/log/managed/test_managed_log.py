@@ -603,6 +603,46 @@ def test_a_new_process_writes_nothing_over_a_lost_commit(
     assert len(other.staged()) == 2
 
 
+@pytest.mark.parametrize("reads_again", [True, False])
+def test_a_process_that_has_read_a_lost_commit_neither_reads_nor_writes_on(
+    orders: Orders, server: UnityServer, monkeypatch: pytest.MonkeyPatch, *, reads_again: bool
+) -> None:
+    """The version is another commit by now, which the catalog has forgotten already."""
+    orders.append("a")
+    orders.append("b")
+    table = server.tables["main", "sales", "orders"]
+    (orders.folder / "_delta_log" / f"{2:020d}.json").unlink()
+    table.published = 1
+    reader = Orders.open(unity(server))
+    read = reader.log.snapshot()
+    assert reader.paths() == ["a", "b"]
+    table.commits = [{**table.commits[-1], "version": 1}]
+    monkeypatch.setattr("puredelta.log.managed.managed_store._newest_seen", {})
+    Orders.open(unity(server)).append("c")
+    assert (table.latest, table.published) == (2, 2)
+    with pytest.raises(CorruptTableError, match="another commit is published") as refused:
+        reader.log.snapshot() if reads_again else reader.append("d", on=read)
+    assert refused.value.code is ErrorCode.CATALOG_IS_BEHIND
+    assert table.latest == 2
+
+
+def test_a_version_that_others_publish_is_compared_once(
+    orders: Orders, server: UnityServer
+) -> None:
+    orders.append("a")
+    plain = orders.folder / "_delta_log" / f"{1:020d}.json"
+    content = plain.read_bytes()
+    plain.unlink()
+    server.tables["main", "sales", "orders"].published = 0
+    reader = Orders.open(unity(server))
+    assert reader.paths() == ["a"]
+    plain.write_bytes(content)
+    server.tables["main", "sales", "orders"].published = 1
+    assert reader.paths() == ["a"]
+    plain.write_bytes(b"{}")
+    assert reader.paths() == ["a"]
+
+
 def test_another_file_for_a_version_is_refused(orders: Orders, server: UnityServer) -> None:
     hold_reports(server)
     orders.append("a")

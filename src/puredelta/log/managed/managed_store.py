@@ -6,12 +6,14 @@ versions are not part of the table, and a version that the catalog names is read
 file, also when a published copy exists.
 
 A version that the catalog has named once is that file for ever. A catalog that takes this back, or
-goes back to an older version, has lost commits: nothing is read or written then.
+goes back to an older version, has lost commits: nothing is read or written then. The same holds if
+a version is published with another content than the one that was read from its staged file.
 """
 
 from __future__ import annotations
 
 import copy
+import hashlib
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -84,6 +86,8 @@ class ManagedStore:
         self.files, self.catalog, self._sleep = files, catalog, sleep
         self._lock = threading.Lock()
         self._ratified: dict[int, RatifiedCommit] = {}
+        self._read_staged: dict[int, bytes] = {}
+        """Hashes of contents that were read before their versions were seen as plain files."""
         self._published = -1
         self._table: LoadedTable | None = None
         self.new = table if isinstance(table, NewManagedTable) else None
@@ -107,6 +111,40 @@ class ManagedStore:
         """Remember that every version up to this one is a plain file."""
         with self._lock:
             self._published = max(self._published, version)
+
+    def note_content(self, version: int, content: bytes) -> None:
+        """Remember what a version is that may not be published yet."""
+        with self._lock:
+            self._read_staged[version] = hashlib.sha256(content).digest()
+
+    def note_plain(self, version: int) -> None:
+        """Remember that the plain file of a version has the content of its staged file."""
+        with self._lock:
+            self._read_staged.pop(version, None)
+
+    def require_same(self, version: int) -> None:
+        """Compare plain files up to a version with what was read of their staged files.
+
+        One request for each version that was read before this store saw its plain file.
+
+        Raises:
+            CorruptTableError: the catalog has lost a version, and another one is published in its
+                place (DELTA_CATALOG_IS_BEHIND).
+        """
+        with self._lock:
+            read = sorted((v, known) for v, known in self._read_staged.items() if v <= version)
+        for number, known in read:
+            try:
+                content = self.files.read(log_path(commit_name(number)))
+            except FileNotFoundError:
+                if number <= self._published:  # the log was cleaned up
+                    self.note_plain(number)
+                continue
+            if hashlib.sha256(content).digest() != known:
+                raise behind(
+                    self.table, f"version {number} was read, and another commit is published as it"
+                )
+            self.note_plain(number)
 
     def refresh(self) -> LoadedTable:
         """Ask the catalog for the table as it is now.
@@ -184,6 +222,7 @@ class ManagedStore:
             yield from self.files.list_from(directory, start)
             return
         table = self.refresh()
+        self.require_same(self._published)
         latest = table.latest_version or 0
         found = {file.name: file for file in self.files.list_from(directory, start)}
         with self._lock:
@@ -217,9 +256,13 @@ class ManagedStore:
         if staged is None:
             return self.files.read(path)
         try:
-            return self.files.read(staged)
+            content = self.files.read(staged)
         except FileNotFoundError:  # removed after it was published
             return self.files.read(path)
+        kind = parse_log_name(path.rpartition("/")[2])
+        if kind is not None and kind.version > self._published:
+            self.note_content(kind.version, content)
+        return content
 
     def read_ahead(self, files: Sequence[StoredFile]) -> Store:
         """Return this store, with files on their way that will be read soon."""

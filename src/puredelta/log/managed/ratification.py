@@ -75,6 +75,7 @@ def ratify(
     """
     if _is_lost(store, commit.version):
         return PutOutcome.ALREADY_EXISTS
+    store.require_same(commit.version - 1)
     staged = RatifiedCommit(
         version=commit.version,
         timestamp_ms=commit.timestamp_ms,
@@ -168,6 +169,7 @@ class _Ratification:
 
     def _done(self, table: LoadedTable) -> PutOutcome:
         """The commit is ratified: nothing that follows can undo it, so nothing raises."""
+        self.store.note_content(self.commit.version, self.commit.content)
         try:
             self.store.accept(table, floor=self.commit.version)
         except DeltaError as problem:
@@ -237,15 +239,15 @@ def publish(store: ManagedStore, table: LoadedTable) -> None:
 def _publish_one(store: ManagedStore, commit: RatifiedCommit) -> None:
     path = log_path(commit_name(commit.version))
     content = store.files.read(commit.path)
-    if store.files.put_if_absent(path, content) is PutOutcome.CREATED:
-        return
-    if store.files.read(path) != content:
+    created = store.files.put_if_absent(path, content)
+    if created is not PutOutcome.CREATED and store.files.read(path) != content:
         raise CorruptTableError(
             Message.CATALOG_IS_BEHIND_OTHER_COMMIT,
             file_name=commit.file_name,
             path=f"{store.root_uri}/{path}",
             version=commit.version,
         )
+    store.note_plain(commit.version)
 
 
 def publish_quietly(store: ManagedStore, table: LoadedTable) -> None:
