@@ -541,11 +541,8 @@ class ErrorCode(Enum):
         "Catalog and log disagree on properties.",
         "Make them equal, or set the setting that the message names.")
     UNIVERSAL_FORMAT_VIOLATION = ("DELTA_UNIVERSAL_FORMAT_VIOLATION", "KD00E",
-        "Iceberg cannot express the table, or the name in the catalog is that of another table.",
+        "Iceberg cannot express the table, it asks for Iceberg metadata without IcebergCompat, or the name in the catalog is that of another table.",
         "Change the column, value or setting that the message names, then export again.")
-    UNIVERSAL_FORMAT_ICEBERG_COMPAT_REQUIRED = ("DELTA_UNIVERSAL_FORMAT_VIOLATION.ICEBERG_COMPAT_REQUIRED", "KD00E",
-        "`delta.universalFormat.enabledFormats` names iceberg on a table without IcebergCompat.",
-        "Set `delta.enableIcebergCompatV2` to true, too, or set `puredelta.iceberg.export` instead.")
     ICEBERG_COMPAT_CHANGE_VERSION_NEED_REWRITE = ("DELTA_ICEBERG_COMPAT_VIOLATION.CHANGE_VERSION_NEED_REWRITE", "KD00E",
         "Data files of the table do not keep the rules of the version.",
         "`REORG TABLE ... APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = n))` writes them again.")
@@ -1386,8 +1383,8 @@ class Message(Enum):
         "The validation of IcebergCompatV{version} has failed. IcebergCompatV{version} requires "
         "table property '{key}' to be set to '{requiredValue}'. Current value: '{actualValue}'.",
     )
-    UNIVERSAL_FORMAT_ICEBERG_COMPAT_REQUIRED = (
-        ErrorCode.UNIVERSAL_FORMAT_ICEBERG_COMPAT_REQUIRED,
+    UNIVERSAL_FORMAT_VIOLATION_ICEBERG_COMPAT_REQUIRED = (
+        ErrorCode.UNIVERSAL_FORMAT_VIOLATION,
         "The validation of Universal Format ({format}) has failed: Requires IcebergCompat to be "
         "explicitly enabled in order for Universal Format (Iceberg) to be enabled on an existing "
         "table. Supported versions are IcebergCompatV1 and IcebergCompatV2.",
@@ -4356,6 +4353,10 @@ class Message(Enum):
     INVALID_WRITE_OPTION_DEEP_WITHOUT_TABLE = (
         ErrorCode.INVALID_WRITE_OPTION,
         "--deep checks a table. Name one: puredelta doctor TABLE --deep.",
+    )
+    INVALID_WRITE_OPTION_RESUME = (
+        ErrorCode.INVALID_WRITE_OPTION,
+        "The file {path} does not hold the work of a deep check. Name another file, or a new one.",
     )
     INVALID_WRITE_OPTION_KEYS_WITHOUT_ROWS = (
         ErrorCode.INVALID_WRITE_OPTION,

@@ -82,7 +82,7 @@ def test_defaults() -> None:
     assert read("history", "t").values == {"table": "t", "limit": 20}
     assert read("doctor").values == {
         "table": None, "migrate": None, "catalog": None, "environment": False, "list_files": True,
-        "deep": False,
+        "deep": False, "resume": None,
     }  # fmt: skip
     assert read("diff", "t", "1").values == {
         "table": "t", "older": 1, "newer": None, "keys": None, "limit": 50,

@@ -208,7 +208,7 @@ def test_upgrade_writes_old_files_again(table: Table) -> None:
 def test_iceberg_metadata_needs_the_rules(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     table.sql("CREATE TABLE TABLE_ (id BIGINT) USING delta")
     asked = "ALTER TABLE TABLE_ SET TBLPROPERTIES ('delta.universalFormat.enabledFormats' = '{}')"
-    code = ErrorCode.UNIVERSAL_FORMAT_ICEBERG_COMPAT_REQUIRED
+    code = ErrorCode.UNIVERSAL_FORMAT_VIOLATION
     assert table.refused(asked.format("iceberg")).code is code
     assert table.refused(asked.format("hudi")).code is ErrorCode.OPERATION_NOT_ALLOWED
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)

@@ -13,11 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from puredelta.cli.run import run_command_line
+from puredelta.errors import InvalidRequestError
+from puredelta.inspection.damage import data_files
 from puredelta.inspection.damage.deep import deep_findings
 from puredelta.inspection.damage.kinds import Damage
 from puredelta.inspection.findings import Finding, Severity
-from puredelta.protocol.actions.actions import SetTransaction
-from puredelta.protocol.schema.types import StructField, StructType
+from puredelta.protocol.actions.actions import Add, SetTransaction
+from puredelta.protocol.actions.paths import decode_path
+from puredelta.protocol.schema.types import LONG, StructField, StructType
 from tests.filled_table import SmallTable, column
 from tests.inspection.damaged import (
     PROTOCOL,
@@ -563,3 +566,48 @@ def test_nothing_is_written(tmp_path: Path) -> None:
     before = {p: (p.stat().st_mtime_ns, p.stat().st_size) for p in tmp_path.rglob("*")}
     check(table)
     assert before == {p: (p.stat().st_mtime_ns, p.stat().st_size) for p in tmp_path.rglob("*")}
+
+
+def test_an_interrupted_check_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are read once, findings of the first part stay, the version is that of the start."""
+    monkeypatch.setattr(data_files, "_BATCH_FILES", 2)
+    table = SmallTable(tmp_path / "t", StructType((column("k", LONG),)))
+    adds = [table.append([{"k": n}]) for n in range(5)]
+    (table.root / decode_path(min(add.path for add in adds))).write_bytes(b"PAR1")
+    kept = tmp_path / "kept.json"
+    read: list[str] = []
+
+    class StoppedError(Exception):
+        pass
+
+    def stop(text: str) -> None:
+        if text.startswith("2 of 5"):
+            raise StoppedError
+
+    def noted(add: Add, *rest: Any) -> Any:
+        read.append(add.path)
+        return read_footer(add, *rest)
+
+    read_footer = data_files._read_footer
+    monkeypatch.setattr(data_files, "_read_footer", noted)
+    with pytest.raises(StoppedError):
+        list(deep_findings(table.log, progress=stop, resume=kept))
+    assert len(read) == 2
+    table.replace_all([{"k": 9}])
+    (table.root / decode_path(max(add.path for add in adds))).unlink()  # as VACUUM does
+    found = {one.check: one for one in deep_findings(table.log, resume=kept)}
+    assert sorted(read) == sorted(add.path for add in adds)
+    assert set(found) == {Damage.FILE_UNREADABLE.label}
+    assert not kept.exists()
+
+
+def test_the_work_of_another_table_is_not_used(tmp_path: Path) -> None:
+    table = SmallTable(tmp_path / "t", StructType((column("k", LONG),)))
+    table.append([{"k": 1}])
+    kept = tmp_path / "kept.json"
+    kept.write_text('{"table": "other", "version": 0, "count": 9, "counts": {}, "evidence": {}}')
+    assert [f.severity for f in deep_findings(table.log, resume=kept)] == [Severity.OK]
+    for text in ("no JSON", "[]", "{}"):
+        kept.write_text(text)
+        with pytest.raises(InvalidRequestError, match=r"kept\.json"):
+            list(deep_findings(table.log, resume=kept))

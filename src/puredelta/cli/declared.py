@@ -97,6 +97,7 @@ COMMANDS = (
             _option("--catalog", "A catalog that --conf describes: its server, token and files."),
             _switch("--environment", "Check it, too, beside a table."),
             _switch("--deep", "Compare the whole log with itself and with the data files."),
+            _file("--resume", "Where --deep remembers its work: the next call goes on from there."),
             _option("list_files --files/--no-files", "List the table's files.", default=True),
         ),
     ),

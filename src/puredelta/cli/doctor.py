@@ -26,6 +26,7 @@ def doctor(
     table: str | None,
     migrate: Path | None,
     catalog: str | None,
+    resume: Path | None = None,
     **switches: bool,
 ) -> ExitCode:
     """Run the requested checks; without any, those of the environment.
@@ -46,7 +47,7 @@ def doctor(
             found += table_findings(log, lists_files=switches["list_files"])
             if switches["deep"]:
                 found += importlib.import_module(_DEEP).deep_findings(
-                    log, progress=context.output.note
+                    log, progress=context.output.note, resume=resume
                 )
     elif switches["deep"]:
         raise InvalidRequestError(Message.INVALID_WRITE_OPTION_DEEP_WITHOUT_TABLE)

@@ -109,7 +109,7 @@ VIOLATIONS = [
     ),
     (
         config({"delta.universalFormat.enabledFormats": "iceberg"}),
-        ErrorCode.UNIVERSAL_FORMAT_ICEBERG_COMPAT_REQUIRED,
+        ErrorCode.UNIVERSAL_FORMAT_VIOLATION,
     ),
 ]
 
@@ -228,12 +228,14 @@ def test_ids_of_elements() -> None:
 
 def test_properties_that_come_along() -> None:
     assert with_required_properties({}) == {}
-    assert with_required_properties(V1) == {**V1, **MAPPED}
-    by_id = {**V2, "delta.columnMapping.mode": "id"}
+    atomic = {"delta.universalFormat.iceberg.atomicConversion.supported": "true"}
+    assert with_required_properties(V1) == {**V1, **MAPPED, **atomic}
+    by_id = {**V2, **atomic, "delta.columnMapping.mode": "id"}
     assert with_required_properties(by_id) == by_id
     assert upgraded_properties(config(V1), 2) == {
         **V2,
         **MAPPED,
+        **atomic,
         "delta.enableIcebergCompatV1": "false",
         "delta.enableDeletionVectors": "false",
     }

@@ -133,7 +133,9 @@ def set_table_properties(
     command = start_change(spark, log)
     arbitrary = ALLOW_ARBITRARY_PROPERTIES.flag(command.session.settings)
     wanted = checked_settings(properties, allow_arbitrary=arbitrary)
-    require_exporter(wanted, command.log.root_uri)
+    if ENABLED_FORMATS in wanted:
+        _ = with_settings(command.snapshot.config, wanted)  # the rules come first
+        require_exporter(wanted, command.log.root_uri)
     if _is_off(wanted.get(MAPPING_MODE)) and _is_mapped(command):
         version = _unmapped(command, wanted, keeps_property=True)
         if len(wanted) == 1:

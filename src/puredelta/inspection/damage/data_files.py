@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from puredelta.errors import DeltaError
+from puredelta.errors import DeltaError, InvalidRequestError, Message
 from puredelta.inspection.damage.history import CommitChanges
 from puredelta.inspection.damage.kinds import Damage, Damages
 from puredelta.log.files.deletion_vectors import read_vector
@@ -24,7 +27,7 @@ from puredelta.log.files.stats_columns import read_stats_columns
 from puredelta.log.files.stats_json import StatisticsColumn
 from puredelta.log.maintenance.garbage import visible_to_vacuum
 from puredelta.log.replay.snapshot import Snapshot
-from puredelta.protocol.actions.actions import Add
+from puredelta.protocol.actions.actions import Add, FileActionKey
 from puredelta.protocol.actions.paths import absolute_uri, folded_path, path_below_root
 from puredelta.protocol.schema.schema_json import parse_json
 from puredelta.protocol.schema.traversal import struct_fields
@@ -57,27 +60,94 @@ class _Footer:
     leaves: Mapping[LeafPath, LeafStatistics]
 
 
+class CheckedFiles:
+    """The part of a version's data files that has been checked, kept in a file of the caller.
+
+    A check that is interrupted goes on from there. The file names the table and the version: for
+    another table it is begun again. Without a path nothing is kept.
+    """
+
+    def __init__(self, path: Path | None, newest: Snapshot) -> None:
+        self.path, self.newest = path, newest
+        self.count = 0
+        """How many files are checked, in the order of their paths."""
+        self.found = Damages()
+        self._active: set[FileActionKey] | None = None
+        known = self._read()
+        self.version = newest.version if known is None else int(known["version"])
+        if known is not None:
+            self.count = int(known["count"])
+            self.found.counts = {Damage[kind]: int(n) for kind, n in known["counts"].items()}
+            self.found.evidence = {Damage[kind]: list(t) for kind, t in known["evidence"].items()}
+
+    def _read(self) -> Mapping[str, Any] | None:
+        if self.path is None or not self.path.exists():
+            return None
+        try:
+            known = json.loads(self.path.read_text(encoding="utf-8"))
+            is_known = known["table"] == self.newest.metadata.id
+            return known if is_known and int(known["version"]) <= self.newest.version else None
+        except (ValueError, KeyError, TypeError):
+            raise InvalidRequestError(
+                Message.INVALID_WRITE_OPTION_RESUME, path=str(self.path)
+            ) from None
+
+    def is_active(self, add: Add) -> bool:
+        """Return whether the newest version has a file, too: VACUUM may have deleted others."""
+        if self.version == self.newest.version:
+            return True
+        if self._active is None:
+            self._active = {FileActionKey.of(one) for one in self.newest.files.adds()}
+        return FileActionKey.of(add) in self._active
+
+    def keep(self) -> None:
+        """Write the file, whole or not at all."""
+        if self.path is None:
+            return
+        text = json.dumps(
+            {
+                "table": self.newest.metadata.id,
+                "version": self.version,
+                "count": self.count,
+                "counts": {kind.name: n for kind, n in self.found.counts.items()},
+                "evidence": {kind.name: list(t) for kind, t in self.found.evidence.items()},
+            }
+        )
+        part = self.path.with_name(f"{self.path.name}.part")
+        part.write_text(text, encoding="utf-8")
+        part.replace(self.path)
+
+    def forget(self) -> None:
+        """Remove the file: the work is done."""
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)
+
+
 def check_data_files(
-    snapshot: Snapshot, store: Store, found: Damages, progress: Callable[[str], None]
+    snapshot: Snapshot, store: Store, checked: CheckedFiles, progress: Callable[[str], None]
 ) -> None:
     """Compare each data file of a version with its entry in the log."""
-    files, done = snapshot.files, 0
-    reader = StatisticsReader(snapshot.config.physical_data_schema())
+    files = snapshot.files.take(pc.sort_indices(snapshot.files.rows["path"]).to_pylist())
+    found, reader = checked.found, StatisticsReader(snapshot.config.physical_data_schema())
     with ThreadPoolExecutor(_READERS_MAX, "puredelta-doctor") as readers:
-        for start in range(0, len(files), _BATCH_FILES):
+        for start in range(checked.count, len(files), _BATCH_FILES):
             part = FileTable(files.rows.slice(start, _BATCH_FILES))
             adds = list(part.adds())
             footers = list(readers.map(lambda add: _read_footer(add, store, reader), adds))
             for add, footer in zip(adds, footers, strict=True):
-                _check_file(add, footer, found)
+                is_vacuumed = isinstance(footer, FileNotFoundError) and not checked.is_active(add)
+                if not is_vacuumed:
+                    _check_file(add, footer, found)
             is_read = [isinstance(footer, _Footer) for footer in footers]
             read = [footer for footer in footers if isinstance(footer, _Footer)]
             _check_statistics(part.select(pa.array(is_read, pa.bool_())), read, snapshot, found)
-            for text in readers.map(lambda add: _vector_problem(add, snapshot, store), adds):
+            active = list(filter(checked.is_active, adds))
+            for text in readers.map(lambda add: _vector_problem(add, snapshot, store), active):
                 if text is not None:
                     found.add(Damage.VECTOR, text)
-            done += len(adds)
-            progress(f"{done:,} of {len(files):,} data files are checked")
+            checked.count += len(adds)
+            checked.keep()
+            progress(f"{checked.count:,} of {len(files):,} data files are checked")
 
 
 def _read_footer(add: Add, store: Store, reader: StatisticsReader) -> _Footer | Exception:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 
 from puredelta.errors import DeltaError
 from puredelta.inspection.damage.data_files import (
+    CheckedFiles,
     check_change_files,
     check_data_files,
     check_orphans,
@@ -150,12 +152,21 @@ _COMMITS_BETWEEN_NOTES = 1_000
 
 
 def deep_findings(
-    log: TableLog, *, clock: Clock = wall_clock, progress: Callable[[str], None] = lambda _: None
+    log: TableLog,
+    *,
+    clock: Clock = wall_clock,
+    progress: Callable[[str], None] = lambda _: None,
+    resume: Path | None = None,
 ) -> Iterator[Finding]:
     """Yield a finding for each kind of damage, with evidence, or one that says there is none.
 
     Reads every commit and checkpoint that is left, and the footers, deletion vectors and change
     files of the data files. ``progress`` is called with a line of text from time to time.
+    ``resume`` is a file that remembers which data files are checked, until all of them are: a check
+    that is interrupted goes on from there, with the files of the version that it began with.
+
+    Raises:
+        InvalidRequestError: ``resume`` is a file of something else.
 
     Examples:
         >>> for finding in deep_findings(TableLog.open("/data/events")):  # doctest: +SKIP
@@ -166,10 +177,16 @@ def deep_findings(
     history = _read_history(log, listing, found, progress)
     check_hint(log.store, listing, found)
     check_compactions(log.store, listing, found)
-    snapshot = _newest(log)
+    snapshot = _version(log)
     if snapshot is not None:
         now_ms = clock()
-        check_data_files(snapshot, log.store, found, progress)
+        checked = CheckedFiles(resume, snapshot)
+        begun = snapshot if checked.version == snapshot.version else _version(log, checked.version)
+        if begun is None:  # its commits are cleaned up
+            checked.forget()
+            checked, begun = CheckedFiles(resume, snapshot), snapshot
+        check_data_files(begun, log.store, checked, progress)
+        found.include(checked.found)
         retention = snapshot.config.properties.deleted_file_retention
         kept_since_ms = now_ms - in_milliseconds(retention)
         progress(f"{counted(len(history.changes), 'commit')} with change files")
@@ -179,6 +196,7 @@ def deep_findings(
         check_orphans(
             snapshot, log.store, found, named=history.named, written_ms=(since_ms, now_ms)
         )
+        checked.forget()
     if found.counts:
         yield from found.findings()
         return
@@ -190,10 +208,10 @@ def deep_findings(
     )
 
 
-def _newest(log: TableLog) -> Snapshot | None:
-    """Return the newest version; None if it cannot be read, as other checks say."""
+def _version(log: TableLog, version: int | None = None) -> Snapshot | None:
+    """Return a version, the newest if none is given; None if it cannot be read."""
     try:
-        return log.snapshot()
+        return log.snapshot(version=version)
     except DeltaError:
         return None
 

@@ -232,6 +232,13 @@ class Damages:
         if len(shown) < EVIDENCE_MAX:
             shown.append(evidence)
 
+    def include(self, others: Damages) -> None:
+        """Record the occurrences of another part of the work, too."""
+        for kind, count in others.counts.items():
+            self.counts[kind] = self.counts.get(kind, 0) + count
+            shown = [*self.evidence.get(kind, ()), *others.evidence[kind]]
+            self.evidence[kind] = shown[:EVIDENCE_MAX]
+
     def findings(self) -> Iterator[Finding]:
         """Return a finding for each kind, the worst first."""
         order = list(Severity)

@@ -35,6 +35,8 @@ from puredelta.protocol.table.table_config import TableConfig
 MAPPING_MODE = "delta.columnMapping.mode"
 ENABLED_FORMATS = "delta.universalFormat.enabledFormats"
 ICEBERG = "iceberg"
+_ATOMIC = "delta.universalFormat.iceberg.atomicConversion.supported"
+"""A mark that delta-spark gives to such tables when it makes them."""
 VERSION_MAX = 2
 """The newest version that is part of the protocol."""
 
@@ -62,9 +64,9 @@ def with_required_properties(properties: Mapping[str, str]) -> dict[str, str]:
     >>> with_required_properties({"delta.enableIcebergCompatV1": "true"})[MAPPING_MODE]
     'name'
     """
-    if not TableProperties.of(properties).iceberg_compat_versions or MAPPING_MODE in properties:
+    if not TableProperties.of(properties).iceberg_compat_versions:
         return dict(properties)
-    return {**properties, MAPPING_MODE: ColumnMappingMode.NAME.value}
+    return {MAPPING_MODE: ColumnMappingMode.NAME.value, _ATOMIC: "true", **properties}
 
 
 def with_nested_ids(
@@ -141,7 +143,9 @@ def require_iceberg_files(actions: Iterable[Action], after: TableConfig) -> None
 
 def _require_compat_for_export(after: TableConfig) -> None:
     if ICEBERG in after.properties.universal_formats:
-        raise UnsupportedError(Message.UNIVERSAL_FORMAT_ICEBERG_COMPAT_REQUIRED, format=ICEBERG)
+        raise UnsupportedError(
+            Message.UNIVERSAL_FORMAT_VIOLATION_ICEBERG_COMPAT_REQUIRED, format=ICEBERG
+        )
 
 
 def _require_partitioning(version: int, before: TableConfig | None, after: TableConfig) -> None:
@@ -221,6 +225,8 @@ def upgraded_properties(config: TableConfig, version: int) -> dict[str, str]:
         for other in config.properties.iceberg_compat_versions
         if other != version
     }
+    if _ATOMIC not in config.metadata.configuration:
+        found[_ATOMIC] = "true"
     return {**found, "delta.enableDeletionVectors": "false"}
 
 
