@@ -107,7 +107,9 @@ class SessionCatalog(Protocol):
 
 def session_catalog(spark: SparkSession) -> SessionCatalog:
     """Return the session catalog of a session."""
-    return connect_entries if is_connect(spark) else catalog
+    if is_connect(spark):  # no conditional expression: mypy would not check the modules
+        return connect_entries
+    return catalog
 
 
 class EntryFormats(Protocol):
@@ -138,7 +140,9 @@ class EntryFormats(Protocol):
 
 def entry_formats(spark: SparkSession) -> EntryFormats:
     """Return the entries of all formats in the session catalog of a session."""
-    return connect_formats if is_connect(spark) else catalog
+    if is_connect(spark):
+        return connect_formats
+    return catalog
 
 
 logger = logging.getLogger(__name__)

@@ -25,6 +25,7 @@ from puredelta.errors import CatalogError, Message
 from puredelta.spark.connect.shipped_code import importer
 from puredelta.spark.jvm.catalog import SESSION_CATALOG, CatalogTable, ViewEntry
 from puredelta.spark.session.names import FORMAT, parse_name, quote, quote_name
+from puredelta.spark.session.server import current_namespace as current_namespace  # noqa: PLC0414
 from puredelta.spark.session.server import (
     database_location,
     is_case_sensitive,
