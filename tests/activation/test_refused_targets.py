@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import puredelta
@@ -178,6 +178,52 @@ def test_rows_that_are_inserted_into_a_view_of_a_frame_are_not_lost(
     active.catalog.dropGlobalTempView("frame")
 
 
+FRAMES: dict[str, Callable[[DataFrame, DataFrame], DataFrame]] = {
+    "changes": lambda _, changes: changes,
+    "columns of changes": lambda _, changes: changes.select("id", "v"),
+    "some changes": lambda _, changes: changes.where("_change_type = 'insert'"),
+    "some rows": lambda rows, _: rows.where("id > 0"),
+    "other case": lambda rows, _: rows.select("ID", "V"),
+    "hint": lambda rows, _: rows.hint("broadcast"),
+}
+
+
+@pytest.mark.parametrize("io", ["spark", "arrow"])
+def test_rows_that_are_inserted_into_a_view_of_another_frame_are_refused(
+    active: SparkSession, tmp_path: Path, io: str
+) -> None:
+    path = tmp_path / "t"
+    active.conf.set("spark.puredelta.io", io)
+    rows = active.sql("SELECT 1L AS id, 1L AS v")
+    rows.write.format("delta").option("delta.enableChangeDataFeed", "true").save(str(path))
+    before = list(path.rglob("*.parquet"))
+    reader = active.read.format("delta")
+    changes = reader.options(readChangeFeed="true", startingVersion="0").load(str(path))
+    for name, made in FRAMES.items():
+        made(active.read.format("delta").load(str(path)), changes).createOrReplaceTempView("frame")
+        values = [5, 5, "insert", 9, None] if name in {"changes", "some changes"} else [7, 7]
+        new = active.createDataFrame([tuple(values)], active.table("frame").schema)
+        for overwrite in (False, True):
+            with pytest.raises(AnalysisException, match=r"INSERT|TABLE_OPERATION"):
+                new.write.insertInto("frame", overwrite)
+        assert list(path.rglob("*.parquet")) == before, name
+    active.catalog.dropTempView("frame")
+    active.conf.unset("spark.puredelta.io")
+
+
+def test_a_table_is_saved_whose_name_a_temporary_view_has_too(active: SparkSession) -> None:
+    """The second call ended with PYTHON_DATA_SOURCE_ERROR: the view hid the table."""
+    active.range(3).createOrReplaceTempView("shadowed")
+    try:
+        for mode, count in (("append", 1), ("append", 2), ("overwrite", 1)):
+            active.range(1).write.format("delta").mode(mode).saveAsTable("shadowed")
+            assert active.table("default.shadowed").count() == count
+        assert active.table("shadowed").count() == 3
+    finally:
+        active.catalog.dropTempView("shadowed")
+        active.sql("DROP TABLE default.shadowed")
+
+
 def test_without_activation_spark_refuses_to_insert_into_a_view(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -188,6 +234,34 @@ def test_without_activation_spark_refuses_to_insert_into_a_view(
             insert(spark, "frame")
     assert puredelta.read(spark, tmp_path / "t").count() == 1
     spark.catalog.dropTempView("frame")
+
+
+@pytest.mark.parametrize("sensitive", ["false", "true"])
+def test_a_view_whose_columns_have_other_case_is_its_table(
+    views: SparkSession, tmp_path: Path, sensitive: str
+) -> None:
+    """They were computed columns, so the statement was refused."""
+    views.range(3).selectExpr("id", "id AS v").write.format("delta").mode("append").save(
+        f"{tmp_path}/t"
+    )
+    views.sql("CREATE OR REPLACE TEMP VIEW spelled AS SELECT ID, V FROM rows_of_view")
+    views.conf.set("spark.sql.caseSensitive", sensitive)
+    try:
+        if sensitive == "true":
+            with pytest.raises((AnalysisException, DeltaError)):
+                views.sql("DELETE FROM spelled WHERE id = 1")
+            assert views.table("rows_of_view").count() == 3
+        else:
+            views.sql("DELETE FROM spelled WHERE Id = 1")
+            views.sql("UPDATE spelled SET V = 7 WHERE ID = 2")
+            merge = "MERGE INTO spelled t USING (SELECT 0L ID, 9L V UNION SELECT 8L, 8L) s "
+            merge += "ON t.ID = s.ID WHEN MATCHED THEN UPDATE SET V = s.V WHEN NOT MATCHED THEN "
+            views.sql(f"{merge} INSERT *")
+            found = sorted(map(tuple, views.table("rows_of_view").collect()))
+            assert found == [(0, 9), (2, 7), (8, 8)]
+    finally:
+        views.conf.unset("spark.sql.caseSensitive")
+        views.catalog.dropTempView("spelled")
 
 
 def test_a_view_of_a_view_of_a_name_shows_the_table(views: SparkSession) -> None:

@@ -97,8 +97,14 @@ def save_as_table(
         return True
     is_made = name.path is None and is_made_as_delta(spark, name.parts, captured.format)
     entry = creation_name(spark, name.parts) if is_delta or is_made else None
-    if entry is None or is_name_taken(spark, entry):
+    if entry is None:
         return False
+    if is_name_taken(spark, entry):
+        stored_name = TableName((entry.database, entry.name))
+        if len(name.parts) > 1 or existing_location(spark, stored_name) is None:
+            return False
+        # A temporary view has the name, too, and nothing is saved into one.
+        return save_as_table(rows, captured, stored_name, is_delta=is_delta)
     table = NewTable(
         name=entry,
         location=captured.option("path"),

@@ -7,7 +7,7 @@ updated to the newest version before any text that may use it is analyzed. Class
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TypeAlias
@@ -21,7 +21,8 @@ from puredelta.spark.jvm.frames import analyzed_plan, logical_plan
 from puredelta.spark.jvm.plans import Plan
 from puredelta.spark.scan.table_rows import PlanOrigin, find_origin, table_rows
 from puredelta.spark.session.names import quote_name
-from puredelta.spark.session.session import is_connect
+from puredelta.spark.session.read_settings import CASE_SENSITIVE
+from puredelta.spark.session.session import is_connect, settings_of
 from puredelta.spark.session.storage import open_log
 
 _PREFIX = "__puredelta_shown_"
@@ -106,6 +107,13 @@ class ViewOrigin:
     columns: tuple[str, ...]
     """Of the view."""
     shown: Shown
+    ignores_case: bool = False
+    """Whether names that differ in case are the same, as the session says."""
+
+    def has_columns(self, names: Iterable[str]) -> bool:
+        """Return whether it shows columns of these names, in any order."""
+        in_case = str.lower if self.ignores_case else str
+        return set(map(in_case, self.columns)) == set(map(in_case, names))
 
     @property
     def root_uri(self) -> str:
@@ -123,11 +131,13 @@ def find_view_origin(spark: SparkSession, parts: Sequence[str]) -> ViewOrigin | 
     rows = _view_rows(spark, parts)
     if rows is None:
         return None
-    found = _shown_table(analyzed_plan(rows))
+    ignores_case = settings_of(spark).get(CASE_SENSITIVE, "false").lower() != "true"
+    found = _shown_table(analyzed_plan(rows), ignores_case=ignores_case)
     if found is None:
         return None
     table, shown = found
-    return ViewOrigin(table=table, columns=tuple(rows.columns), shown=shown)
+    columns = tuple(rows.columns)
+    return ViewOrigin(table=table, columns=columns, shown=shown, ignores_case=ignores_case)
 
 
 def find_inserted_table(spark: SparkSession, parts: Sequence[str]) -> PlanOrigin | None:
@@ -161,7 +171,7 @@ def _view_rows(spark: SparkSession, parts: Sequence[str]) -> DataFrame | None:
     return spark.table(name)
 
 
-def _shown_table(plan: Plan) -> tuple[PlanOrigin, Shown] | None:
+def _shown_table(plan: Plan, *, ignores_case: bool) -> tuple[PlanOrigin, Shown] | None:
     """Return the table below nothing but projections and conditions, and judge these."""
     shown = Shown.COLUMNS
     while (table := find_origin(plan)) is None:
@@ -171,14 +181,14 @@ def _shown_table(plan: Plan) -> tuple[PlanOrigin, Shown] | None:
         if kind == "Filter":
             shown = Shown.FILTERED
         elif kind == "Project" and shown is Shown.COLUMNS:
-            columns = map(_is_plain_column, plan.projections())
+            columns = (_is_plain(one, ignores_case=ignores_case) for one in plan.projections())
             shown = Shown.COLUMNS if all(columns) else Shown.COMPUTED
         (plan,) = children
     return table, shown
 
 
-def _is_plain_column(column: Expression) -> bool:
-    """Tell a column of the child under its own name.
+def _is_plain(column: Expression, *, ignores_case: bool) -> bool:
+    """Tell a column of the child under its own name, which may have other case.
 
     A view of SQL text wraps each in a cast to the type it has already.
     """
@@ -188,4 +198,7 @@ def _is_plain_column(column: Expression) -> bool:
         if kind == "Cast" and not column.has_type_of(child):
             return False
         column = child
-    return kind == "AttributeReference" and column.name() == name
+    if kind != "AttributeReference":
+        return False
+    found = column.name()
+    return found == name or (ignores_case and found.lower() == name.lower())

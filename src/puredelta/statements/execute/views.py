@@ -237,7 +237,7 @@ def require_whole_table(
             columns=", ".join(view.columns),
             root_uri=view.root_uri,
         )
-    if not chooses or set(view.columns) != set(table.names):
+    if not chooses or not view.has_columns(table.names):
         raise UnsupportedError(
             Message.UNEXPECTED_PARTIAL_SCAN,
             operation=operation,
