@@ -145,6 +145,27 @@ def test_the_catalog_lists_new_columns(
     assert contents(spark.table("d")) == [(1, "x", None), (2, "y", 3)]
 
 
+def test_the_catalog_follows_statements_that_change_the_columns(database: SparkSession) -> None:
+    """The entry is what a session without activation, and Spark's own commands, see."""
+    spark = database
+
+    def entry() -> list[str]:
+        described = spark._jsparkSession.sessionState().catalog().externalCatalog()  # type: ignore[attr-defined]
+        return list(described.getTable("named", "d").schema().fieldNames())
+
+    spark.sql(
+        "MERGE WITH SCHEMA EVOLUTION INTO d USING (SELECT 3 AS id, 3 AS v, 'x' AS m) s "
+        "ON d.id = s.id WHEN NOT MATCHED THEN INSERT *"
+    )
+    assert entry() == ["id", "v", "m"]
+    spark.range(1).selectExpr("9 AS id", "9 AS v", "'y' AS m", "1 AS n").writeTo("d").option(
+        "mergeSchema", "true"
+    ).append()
+    assert entry() == ["id", "v", "m", "n"]
+    spark.sql("RESTORE TABLE d TO VERSION AS OF 1")
+    assert entry() == ["id", "v"]
+
+
 def test_detail_of_a_table_of_another_format(database: SparkSession) -> None:
     spark = database
     spark.sql("CREATE TABLE texts (a INT, p INT) USING parquet PARTITIONED BY (p) COMMENT 'c' "

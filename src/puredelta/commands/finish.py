@@ -33,8 +33,10 @@ from puredelta.protocol.actions.actions import (
 )
 from puredelta.protocol.actions.paths import path_below_root
 from puredelta.protocol.table.iceberg_compat import ICEBERG
+from puredelta.spark.catalog.catalog_entries import follow_named_entry
 from puredelta.spark.catalog.relation_cache import refresh_cached_frames
 from puredelta.spark.session.catalogs import require_catalog
+from puredelta.spark.session.types import to_spark
 from puredelta.spark.write.parquet_job import named_failures
 
 logger = logging.getLogger(__name__)
@@ -149,9 +151,14 @@ def _follow_in_catalog(command: Command, committed: Committed) -> None:
     """
     name = name_of_address(command.log.address)
     is_changed = any(isinstance(action, Metadata) for action in committed.actions)
-    if name is None or command.log.managed is not None or not is_changed:
+    if command.log.managed is not None or not is_changed:
         return
     before = None if command.existing is None else command.existing.config
+    if name is None:
+        if before is not None and before.schema != committed.config.schema:
+            columns = to_spark(committed.config.schema)
+            follow_named_entry(command.spark, command.log.address, columns)
+        return
     update = table_update(before, committed.config, committed.actions)
     at = CommittedVersion(
         location=command.log.root_uri,

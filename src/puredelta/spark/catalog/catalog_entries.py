@@ -16,12 +16,14 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
+from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from puredelta.errors import (
     CatalogError,
+    DeltaError,
     InvalidRequestError,
     Message,
     TableNotFoundError,
@@ -48,7 +50,13 @@ _PARTS_MAX = 3
 def find_table(spark: SparkSession, parts: Sequence[str]) -> CatalogTable | None:
     """Return the Delta table of a name; None for anything else, a view for example."""
     found = find_relation(spark, parts)
-    return found if isinstance(found, CatalogTable) else None
+    if not isinstance(found, CatalogTable):
+        return None
+    named = _named.setdefault(spark, {})
+    if len(named) >= _NAMED_MAX:
+        named.clear()
+    named[found.location] = EntryName(database=found.database, name=found.name)
+    return found
 
 
 def find_relation(spark: SparkSession, parts: Sequence[str]) -> CatalogTable | ViewEntry | None:
@@ -299,6 +307,28 @@ def follow_columns(spark: SparkSession, name: EntryName, columns: T.StructType) 
         update_columns(spark, name, columns)
     except JVM_ERRORS as refused:
         logger.warning("The catalog lists the old columns of %s: %s", name, refused)
+
+
+def follow_named_entry(spark: SparkSession, location: str, columns: T.StructType) -> None:
+    """`follow_columns` for a table that a statement of the session has named, if any has.
+
+    The entry is looked up again: it may have another name or place by now.
+    """
+    name = _named.get(spark, {}).get(location)
+    if name is None:
+        return
+    try:
+        found = find_table(spark, name.parts)
+    except (DeltaError, *JVM_ERRORS) as refused:
+        logger.warning("The catalog was not asked for %s after a commit: %s", name, refused)
+        return
+    if found is not None and found.location == location:
+        follow_columns(spark, name, columns)
+
+
+_named: WeakKeyDictionary[SparkSession, dict[str, EntryName]] = WeakKeyDictionary()
+"""By session and location: the entries of Delta tables that its statements have named."""
+_NAMED_MAX = 10_000
 
 
 def entry_mark(spark: SparkSession, name: EntryName) -> str:
