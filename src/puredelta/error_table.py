@@ -944,6 +944,9 @@ class ErrorCode(Enum):
     GENERATED_COLUMNS_EXPR_TYPE_MISMATCH = ("DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH", "42K09",
         "A generated column's expression has another type.",
         "Cast it.")
+    UNSUPPORTED_EXPRESSION_GENERATED_COLUMN = ("UNSUPPORTED_EXPRESSION_GENERATED_COLUMN", "42621",
+        "A generated column calls a function that is not built in.",
+        "Write the expression without it.")
     NON_DETERMINISTIC_EXPRESSION_IN_GENERATED_COLUMN = ("DELTA_NON_DETERMINISTIC_EXPRESSION_IN_GENERATED_COLUMN", "42621",
         "The expression gives another answer each time.",
         "Use one that does not.")
@@ -3391,6 +3394,12 @@ class Message(Enum):
         ErrorCode.INVALID_TABLE_PROPERTY,
         "The catalog demands {key} = {demanded} of its managed tables, and the statement says "
         "{value}. Leave the property out, or give the table a LOCATION of its own.",
+    )
+    UNSUPPORTED_EXPRESSION_GENERATED_COLUMN = (
+        ErrorCode.UNSUPPORTED_EXPRESSION_GENERATED_COLUMN,
+        "Cannot create generated column {column} with generation expression {expression} because "
+        "failed to resolve {function} to a built-in function. Sessions without that function "
+        "could not write the table.",
     )
     NON_DETERMINISTIC_EXPRESSION_IN_GENERATED_COLUMN = (
         ErrorCode.NON_DETERMINISTIC_EXPRESSION_IN_GENERATED_COLUMN,

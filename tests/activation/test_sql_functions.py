@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from puredelta.spark.catalog import relation_cache
@@ -75,3 +76,14 @@ def test_columns_of_queries_are_those_of_the_newest_version(called: SparkSession
     described = contents(called, "DESCRIBE QUERY SELECT extra, id FROM t")
     assert [row[:2] for row in described] == [("extra", "string"), ("id", "bigint")]
     assert [column.name for column in called.catalog.listColumns("t")] == ["id", "extra"]
+
+
+def test_a_generated_column_calls_built_in_functions_only(called: SparkSession) -> None:
+    """Another session, and another engine, could not compute it."""
+    table = "CREATE TABLE g (a BIGINT, b BIGINT GENERATED ALWAYS AS ({})) USING delta"
+    with pytest.raises(AnalysisException, match="UNSUPPORTED_EXPRESSION_GENERATED_COLUMN"):
+        called.sql(table.format("plain(a)"))
+    assert not called.catalog.tableExists("g")
+    called.sql(table.format("abs(a) + 1"))
+    called.sql("INSERT INTO g (a) VALUES (-3)")
+    assert contents(called, "SELECT * FROM g") == [(-3, 4)]

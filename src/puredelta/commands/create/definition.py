@@ -161,7 +161,8 @@ def require_valid_generation(spark: SparkSession, columns: StructType) -> None:
 
     Raises:
         InvalidRequestError: an expression uses a column that does not exist or is generated
-            itself, is not deterministic, has an aggregate, or another type than its column.
+            itself, is not deterministic, has an aggregate, calls a function of a user, or has
+            another type than its column.
     """
     plain = StructType(tuple(f for f in columns.fields if GENERATION_EXPRESSION not in f.metadata))
     for column in columns.fields:
@@ -171,6 +172,13 @@ def require_valid_generation(spark: SparkSession, columns: StructType) -> None:
         checked = check_expression(spark, expression, plain)
         if checked.fault is not None:
             raise _invalid_generation(column.name, expression, checked.fault)
+        if checked.user_function is not None:
+            raise InvalidRequestError(
+                Message.UNSUPPORTED_EXPRESSION_GENERATED_COLUMN,
+                column=column.name,
+                expression=expression,
+                function=checked.user_function,
+            )
         found, wanted = checked.simple_type, to_spark_type(column.type).simpleString()
         if found != wanted:
             raise InvalidRequestError(

@@ -326,17 +326,31 @@ def bodies_of_functions(spark: SparkSession, text: str) -> Iterator[Plan]:
     """
     pending, seen = [text], set[str]()
     while pending:
-        for name in called_names(pending.pop()) - _NO_FUNCTIONS:
-            if name in seen or name in _builtin_names(spark):
+        for name in user_functions(spark, pending.pop()):
+            if name in seen:
                 continue
             seen.add(name)
             body = _body(spark, name)
-            if body is None:
-                continue
-            plan = _parsed(spark, body)
-            if plan is not None:
+            plan = None if body is None else _parsed(spark, body)
+            if body is not None and plan is not None:
                 pending.append(body)
                 yield plan
+
+
+def user_functions(spark: SparkSession, text: str) -> Iterator[str]:
+    """Yield the functions that a text may call and that somebody has made, of any kind."""
+    for name in sorted(called_names(text) - _NO_FUNCTIONS):
+        if name not in _builtin_names(spark) and _is_function(spark, name):
+            yield name
+
+
+def _is_function(spark: SparkSession, name: str) -> bool:
+    state = session_of(spark).sessionState()
+    try:
+        known = state.sqlParser().parseFunctionIdentifier(name)
+        return bool(state.catalog().functionExists(known))
+    except (*JVM_ERRORS, PySparkException):
+        return False  # Spark says what is wrong with the text
 
 
 def called_names(text: str) -> set[str]:
@@ -373,16 +387,11 @@ def _builtin_names(spark: SparkSession) -> frozenset[str]:
 
 
 def _body(spark: SparkSession, name: str) -> str | None:
-    """Return the text of a SQL function; None: it is no function, or one of other code."""
-    session: Any = spark
-    catalog = session._jsparkSession.sessionState().catalog()
+    """Return the text of a SQL function; None: it is one of other code."""
     try:
-        parsed = session._jsparkSession.sessionState().sqlParser().parseFunctionIdentifier(name)
-        if not catalog.functionExists(parsed):
-            return None
-        described = session._jsparkSession.sql(f"DESCRIBE FUNCTION EXTENDED {name}").collectAsList()
+        described = session_of(spark).sql(f"DESCRIBE FUNCTION EXTENDED {name}").collectAsList()
     except (*JVM_ERRORS, PySparkException):
-        return None  # Spark says what is wrong with the text
+        return None
     for row in described:
         line = str(row.getString(0))
         if line.startswith(_BODY):

@@ -26,6 +26,7 @@ from puredelta.spark.jvm.analyzer import folded
 from puredelta.spark.jvm.expressions import parsed
 from puredelta.spark.jvm.frames import analyzed_plan
 from puredelta.spark.jvm.plans import parsed_plan
+from puredelta.spark.jvm.stored_text import user_functions
 from puredelta.spark.resolve.text_from_message import proven_text
 from puredelta.spark.session.names import parse_name
 from puredelta.spark.session.session import is_connect, no_rows, settings_of
@@ -139,6 +140,8 @@ class CheckedExpression:
     simple_type: str
     """As ``DataType.simpleString`` writes it, whatever may be null in it; empty if unknown."""
     fault: Fault | None = None
+    user_function: str | None = None
+    """A function that it calls and that is not built in; not known over Connect."""
 
 
 def check_expression(
@@ -164,9 +167,11 @@ def check_expression(
         if fault is None:
             raise
         return CheckedExpression("", fault)
-    if not (is_connect(spark) or analyzed_plan(value).is_deterministic()):
+    if is_connect(spark):
+        return CheckedExpression(kind)
+    if not analyzed_plan(value).is_deterministic():
         return CheckedExpression(kind, Fault.NON_DETERMINISTIC)
-    return CheckedExpression(kind)
+    return CheckedExpression(kind, user_function=next(user_functions(spark, expression), None))
 
 
 def _fault(error: AnalysisException) -> Fault | None:
