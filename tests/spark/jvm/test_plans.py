@@ -98,9 +98,10 @@ if TYPE_CHECKING:
     ],
 )
 def test_every_name_is_found(spark: SparkSession, text: str, names: set[tuple[str, ...]]) -> None:
-    found = relation_names(parsed_plan(spark, text))
-    assert len(found) == len(names)
-    assert set(found) == names
+    plan = parsed_plan(spark, text)
+    for found in (relation_names(plan), relation_names(plan, text)):
+        assert len(found) == len(names)
+        assert set(found) == names
 
 
 def test_what_is_no_statement_is_an_error(spark: SparkSession) -> None:

@@ -119,7 +119,7 @@ _SUBQUERY = re.compile(r"\b(?:from|table)\b", re.IGNORECASE)
 
 
 def _names_of(spark: SparkSession, plan: Plan, text: str) -> tuple[RelationName, ...]:
-    return tuple(dict.fromkeys((*relation_names(plan), *_names_in_functions(spark, text))))
+    return tuple(dict.fromkeys((*relation_names(plan, text), *_names_in_functions(spark, text))))
 
 
 def _names_in_functions(spark: SparkSession, text: str) -> tuple[RelationName, ...]:

@@ -5,6 +5,7 @@ Nothing here knows what a command is: plans go in, plans come out. Classic sessi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
@@ -239,9 +240,25 @@ def parsed_plan(spark: SparkSession, text: str) -> Plan:
     return Plan(parser_of(spark).parsePlan(text))
 
 
-def relation_names(plan: Plan) -> tuple[RelationName, ...]:
-    """Return every table name in a parsed plan that is not analyzed."""
+def relation_names(plan: Plan, text: str | None = None) -> tuple[RelationName, ...]:
+    """Return every table name in a parsed plan that is not analyzed; ``text`` is what was parsed.
+
+    Where no name of the text is quoted, one call into the JVM prints the plan, instead of several
+    for each of its nodes.
+    """
+    if text is not None and not _QUOTES.intersection(text):
+        printed = str(plan.java.treeString())
+        found = _PRINTED_NAME.findall(printed)
+        if len(found) == printed.count(_RELATION) and _OTHERWISE.search(printed) is None:
+            return tuple(dict.fromkeys(tuple(name.split(", ")) for name in found))
     return tuple(dict.fromkeys(_relation_names(plan.java)))
+
+
+_QUOTES = frozenset('`"')
+_RELATION = "UnresolvedRelation"
+_PRINTED_NAME = re.compile(rf"{_RELATION} \[(\w+(?:, \w+)*)\], \[")
+_OTHERWISE = re.compile(r"ExplainCommand|DescribeQueryCommand|RelationTimeTravel|InsertInto")
+"""Parts that print no query below them, or a name that is no table of a query."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
