@@ -265,7 +265,8 @@ def text_items(seq: Any) -> tuple[str, ...]:
 
 def text_option(option: Any) -> str | None:
     """Return the text in a Scala ``Option``, ``None`` if it is empty."""
-    return str(option.get()) if option.isDefined() else None
+    printed = str(option.toString())  # one call, where isDefined and get are two
+    return printed.removeprefix("Some(")[:-1] if printed.startswith("Some(") else None
 
 
 def text_map(mapping: Any) -> Mapping[str, str]:
