@@ -57,12 +57,18 @@ def call(function: str, *arguments: Expression) -> Call:
 
 def all_of(parts: tuple[Expression, ...]) -> Expression:
     """Return the conjunction of some conditions; of none it is true."""
-    return Call("and_kleene", parts) if parts else ALWAYS
+    return _joined("and_kleene", parts, ALWAYS)
 
 
 def any_of(parts: tuple[Expression, ...]) -> Expression:
     """Return the disjunction of some conditions; of none it is false."""
-    return Call("or_kleene", parts) if parts else NEVER
+    return _joined("or_kleene", parts, NEVER)
+
+
+def _joined(function: str, parts: tuple[Expression, ...], empty: Expression) -> Expression:
+    if not parts:
+        return empty
+    return parts[0] if len(parts) == 1 else Call(function, parts)
 
 
 def columns_in(expression: Expression) -> Iterator[InputColumn]:
@@ -160,7 +166,7 @@ def evaluated_rows(
     return pa.repeat(found, num_rows) if isinstance(found, pa.Scalar) else found
 
 
-def _joined(*texts: Any) -> Any:
+def _joined_texts(*texts: Any) -> Any:
     return pc.binary_join_element_wise(*texts, "", null_handling="emit_null")
 
 
@@ -247,7 +253,7 @@ _PAIRWISE: dict[str, Callable[[Any, Any], Any]] = {
 _OWN: dict[str, Callable[..., Any]] = {
     "cast_to": pc.cast,
     "round_to": _rounded,
-    "join_texts": _joined,
+    "join_texts": _joined_texts,
     "ascii_upper": _ascii("ascii_upper"),
     "ascii_lower": _ascii("ascii_lower"),
     "trim_blanks": lambda text: pc.utf8_trim(_valid(text), characters=" "),
