@@ -30,10 +30,10 @@ class Spelled:
 
 
 SAMPLE = [
-    Spelled(type="INT", value="1", first="01", second="1", other="2"),
     Spelled(type="CHAR(4)", value="'ab'", first="ab", second="ab  ", other="'a'"),
 ]
 REST = [
+    Spelled(type="INT", value="1", first="01", second="1", other="2"),
     Spelled(type="DOUBLE", value="0.0", first="-0.0", second="0.0", other="1.0"),
     Spelled(
         type="TIMESTAMP",

@@ -46,6 +46,7 @@ def _interrupt(*options: str) -> str:
 
 
 @pytest.mark.spark
+@pytest.mark.thorough
 def test_an_interrupt_leaves_the_old_table_or_the_new_one() -> None:
     told = _interrupt("--commands", "merge", "--moments", "2")
     assert "0 violations" in told

@@ -11,6 +11,7 @@ from tests.servers import s3
 
 
 @pytest.mark.spark
+@pytest.mark.thorough
 def test_a_table_in_a_bucket(tmp_path: Path) -> None:
     if not s3.is_installed("moto"):
         pytest.skip("no S3 server is installed: pip install 'moto[server]'")

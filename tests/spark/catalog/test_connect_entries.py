@@ -14,7 +14,9 @@ from puredelta.spark.jvm.catalog import ViewEntry
 from tests.connect_session import ask
 
 
-@pytest.fixture(scope="module", params=["in-memory", "hive"])
+@pytest.fixture(
+    scope="module", params=["in-memory", pytest.param("hive", marks=pytest.mark.thorough)]
+)
 def answers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Ask a server with each kind of session catalog."""
     directory = tmp_path_factory.mktemp(f"connect-{request.param}")

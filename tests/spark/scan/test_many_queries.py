@@ -115,6 +115,7 @@ def test_a_cancelled_query_leaves_the_session_usable(
     assert rows.where("id >= 490").agg(F.sum("id")).collect() == [(4945,)]
 
 
+@pytest.mark.thorough
 def test_an_interrupt_while_files_are_chosen_leaves_the_session_usable(tmp_path: Path) -> None:
     program = [sys.executable, "-m", "tests.spark.scan.interrupted_query", str(tmp_path / "t")]
     done = subprocess.run(program, capture_output=True, text=True, timeout=300, check=False)

@@ -319,6 +319,7 @@ def test_threads_ask_at_the_same_time(spark: SparkSession, ten: str) -> None:
     assert threading.active_count() <= before + 8
 
 
+@pytest.mark.thorough
 def test_a_thousand_frames_leave_nothing(spark: SparkSession, ten: str) -> None:
     jvm: Any = spark
     for _ in range(1000):

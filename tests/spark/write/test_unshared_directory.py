@@ -19,6 +19,7 @@ def require_own_disks() -> None:
         pytest.skip(f"a process cannot get a disk of its own here: {failure}")
 
 
+@pytest.mark.thorough
 def test_rows_on_the_disk_of_another_machine_fail_the_statement(tmp_path: Path) -> None:
     require_own_disks()
     assert answers_of("tests.spark.write.unshared_cluster", tmp_path) == {

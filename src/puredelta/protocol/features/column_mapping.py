@@ -159,6 +159,7 @@ def assign_nested_ids(schema: StructType, *, max_column_id: int) -> tuple[Struct
 def nested_paths(name: str, data_type: DataType) -> Iterator[str]:
     """Yield the paths of elements, keys and values below a field, up to the fields inside them.
 
+    >>> from puredelta.protocol.schema.types import PrimitiveType
     >>> list(nested_paths("m", MapType(PrimitiveType("long"), ArrayType(PrimitiveType("date")))))
     ['m.key', 'm.value', 'm.value.element']
     """
