@@ -29,6 +29,7 @@ from puredelta.spark.jvm.gateway import (
     scala_seq,
     seq_items,
     text_items,
+    text_option,
 )
 
 
@@ -55,8 +56,7 @@ class Plan:
 
     def statement_text(self) -> str:
         """Return the SQL text that a parsed plan comes from, "" if it comes from none."""
-        text = self.java.origin().sqlText()
-        return str(text.get()) if text.isDefined() else ""
+        return text_option(self.java.origin().sqlText()) or ""
 
     def text(self) -> str:
         """Return what the plan prints."""
