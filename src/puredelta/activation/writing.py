@@ -124,12 +124,13 @@ def _write_known(
     mode = _mode(captured)
     if mode is SaveMode.ERROR:
         raise already_exists(str(name))
-    if mode is SaveMode.APPEND and log.exists():
-        rows = stored(rows, log)
+    options = WriteOptions.of(rows.sparkSession, write_options(captured))
+    replaces = mode is SaveMode.OVERWRITE and not options.replaces_rows
+    read = None if replaces else log.find_snapshot()
+    if mode is SaveMode.APPEND and read is not None:
+        rows = stored_by_name(rows, to_spark(read.config.schema))
     found = find_table(rows.sparkSession, name.parts)
     is_managed = found is not None and found.is_managed
-
-    options = WriteOptions.of(rows.sparkSession, write_options(captured))
 
     def operation(config: TableConfig) -> Operation:
         partitioned = bool(config.partition_columns)
@@ -142,14 +143,13 @@ def _write_known(
             overwrites_partitions=options.replaces_partitions and partitioned,
         )
 
-    replaces = mode is SaveMode.OVERWRITE and not options.replaces_rows
     if _wrote_clustered(rows, captured, log, replaces=replaces):
         if found is not None:
             known = EntryName(database=found.database, name=found.name)
             follow_columns(rows.sparkSession, known, to_spark(log.snapshot().config.schema))
         return
-    if not replaces and log.exists():
-        captured = _unpartitioned(captured, log.snapshot().config.partition_columns)
+    if read is not None:
+        captured = _unpartitioned(captured, read.config.partition_columns)
     _write(rows, captured, log, record=operation if replaces else None)
     if found is not None and options.change.is_wanted:
         known = EntryName(database=found.database, name=found.name)

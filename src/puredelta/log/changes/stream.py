@@ -351,12 +351,16 @@ class StreamLog:
 
     def beginning(self) -> StreamOffset:
         """Return the offset before the first file."""
-        first = self._first
-        if first is None:
-            first = self._first = self._settings.start.first_version(self.log)
+        first = self._first_commit()
         if first is None:
             return self._at(newest_version(self.log), is_initial=True)
         return self._at(first, began_at=first)
+
+    def _first_commit(self) -> int | None:
+        """Return the version whose commit comes first; None for the whole table."""
+        if self._first is None:
+            self._first = self._settings.start.first_version(self.log)
+        return self._first
 
     def newest(self) -> StreamOffset:
         """Return the place after the newest commit, regardless of the commits before it."""
@@ -445,8 +449,12 @@ class StreamLog:
             return self._at(end.began_at)
         if end.is_initial:
             return self._at(end.version, is_initial=True)
-        begin = self.beginning() if start is None else start
-        return self._at(end.version - 1, is_initial=True) if begin.is_initial else begin
+        first = self._first_commit() if start is None else None
+        if start is not None and not start.is_initial:
+            return start
+        if first is not None:
+            return self._at(first, began_at=first)
+        return self._at(end.version - 1, is_initial=True)
 
     # --- the version that the stream begins with
 

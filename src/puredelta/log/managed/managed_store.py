@@ -16,7 +16,7 @@ import copy
 import hashlib
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -49,6 +49,9 @@ from puredelta.store.base import (
 _ASKED_AGAIN_S = (0.05, 0.25, 1.0)
 """Waits for a catalog that answers from a copy of its database, and that copy is behind."""
 
+ANSWER_S = 1.0
+"""For so long an answer serves the steps of the call that it was asked for."""
+
 _newest_seen: dict[str, int] = {}
 """The newest version of each table that this process has seen, by the table's id."""
 _seen_lock = threading.Lock()
@@ -60,6 +63,12 @@ class NewManagedTable:
 
     name: TableIdentifier
     staged: StagedTable
+
+
+def is_newest_seen(table: LoadedTable, seen: Mapping[str, int] = _newest_seen) -> bool:
+    """Return whether this process has seen no newer version of a table."""
+    latest = -1 if table.latest_version is None else table.latest_version
+    return latest >= seen.get(table.table_id, -1)
 
 
 class ManagedStore:
@@ -89,6 +98,7 @@ class ManagedStore:
         self._read_staged: dict[int, bytes] = {}
         """Hashes of contents that were read before their versions were seen as plain files."""
         self._published = -1
+        self._new_until: float | None = None
         self._table: LoadedTable | None = None
         self.new = table if isinstance(table, NewManagedTable) else None
         """The table to be created, or that was created through this store."""
@@ -101,6 +111,16 @@ class ManagedStore:
         if self._table is None:
             raise ValueError("the catalog does not know the table yet")
         return self._table
+
+    def list_once_with_answer(self) -> None:
+        """Let the next listing do without a question: the table has just been asked for."""
+        self._new_until = time.monotonic() + ANSWER_S
+
+    def _asked(self) -> LoadedTable:
+        """Return the answer that a listing needs."""
+        until, self._new_until = self._new_until, None
+        is_new = until is not None and time.monotonic() <= until
+        return self.table if is_new and is_newest_seen(self.table, self._seen) else self.refresh()
 
     @property
     def published(self) -> int:
@@ -221,7 +241,7 @@ class ManagedStore:
         if directory.strip("/") != LOG_DIRECTORY or self._table is None:
             yield from self.files.list_from(directory, start)
             return
-        table = self.refresh()
+        table = self._asked()
         self.require_same(self._published)
         latest = table.latest_version or 0
         found = {file.name: file for file in self.files.list_from(directory, start)}

@@ -17,7 +17,9 @@ from puredelta.store.registry import Storage
 
 
 def open_loaded(configured: ConfiguredCatalog, table: LoadedTable, storage: Storage) -> TableLog:
-    """Open the log of a table; ``storage`` has the settings of the caller.
+    """Open the log of a table that the catalog has just been asked for.
+
+    ``storage`` has the settings of the caller.
 
     Examples:
         >>> found = find_catalog(settings, "main")  # doctest: +SKIP
@@ -27,9 +29,11 @@ def open_loaded(configured: ConfiguredCatalog, table: LoadedTable, storage: Stor
     catalog = configured.catalog
     keys = TableKeys(lambda use: catalog.keys(table, use))
     files = open_with_keys(configured, table.location, keys, storage)
-    store = ManagedStore(files, catalog, table) if table.is_catalog_managed else files
+    managed = ManagedStore(files, catalog, table) if table.is_catalog_managed else None
+    if managed is not None:
+        managed.list_once_with_answer()
     return TableLog(
-        store,
+        managed or files,
         address=address_of(table.name),
         before_writing=_writable(keys, files),
         has_vended_keys=bool(keys.options(table.location)),

@@ -6,6 +6,7 @@ the way of every location, and its log is opened through the catalog.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -29,13 +30,13 @@ from puredelta.catalogs.settings import (
     find_catalog,
 )
 from puredelta.errors import InvalidRequestError, Message, TableNotFoundError
-from puredelta.log.managed.managed_store import NewManagedTable
+from puredelta.log.managed.managed_store import ANSWER_S, NewManagedTable, is_newest_seen
 from puredelta.log.replay.catalog_table import open_external, open_loaded, open_new
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.session.key_service import serve_keys
 from puredelta.spark.session.names import PREFIX
 from puredelta.spark.session.server import has_temporary_view
-from puredelta.spark.session.session import settings_of
+from puredelta.spark.session.session import asked_tables, settings_of
 from puredelta.store.registry import Storage
 
 _Answer = TypeVar("_Answer")
@@ -156,10 +157,29 @@ def require_catalog(spark: SparkSession, name: str) -> ListedCatalog:
 def find_loaded(spark: SparkSession, name: TableIdentifier) -> LoadedTable | None:
     """Return what the catalog says of a Delta table; None if there is no table of the name.
 
+    An answer serves all steps of a public call that follow at once.
+
     Raises:
         CatalogRequestError: the catalog does not answer, or the table is of another format.
     """
-    return _found(_configured(spark, name).catalog.load, name)
+    kept, now = asked_tables(spark), time.monotonic()
+    known: _Answered | None = kept.get(name)
+    if known is not None and now - known.at <= ANSWER_S and is_newest_seen(known.table):
+        return known.table
+    table = _found(_configured(spark, name).catalog.load, name)
+    if table is None:
+        kept.pop(name, None)
+    else:
+        kept[name] = _Answered(table, now)
+    return table
+
+
+@dataclass(frozen=True, slots=True)
+class _Answered:
+    """What a catalog has said, and when it was asked."""
+
+    table: LoadedTable
+    at: float
 
 
 def _found(ask: Callable[[TableIdentifier], _Answer], name: TableIdentifier) -> _Answer | None:
@@ -219,6 +239,7 @@ def drop_catalog_table(spark: SparkSession, name: TableIdentifier, *, if_exists:
         raise InvalidRequestError(
             Message.EXPECT_TABLE_NOT_VIEW, operation="DROP TABLE", view=str(name)
         )
+    asked_tables(spark).pop(name, None)
     try:
         _configured(spark, name).catalog.drop(name)
     except CatalogRequestError as failure:

@@ -89,10 +89,11 @@ _known_settings: ContextVar[Mapping[str, str] | None] = ContextVar("known settin
 
 @dataclass(slots=True)
 class _Asked:
-    """The answers of a Connect server that hold for one public call."""
+    """The answers of a Connect server, and of catalogs, that hold for one public call."""
 
     settings: Mapping[str, str] | None = None
     names: dict[tuple[str, ...], Any] = field(default_factory=dict)
+    tables: dict[object, Any] = field(default_factory=dict)
 
 
 _of_call: ContextVar[dict[SparkSession, _Asked] | None] = ContextVar("of a call", default=None)
@@ -110,7 +111,10 @@ def known_settings(settings: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def one_call() -> Iterator[None]:
-    """Ask a Connect server once inside the context for settings and each name."""
+    """Ask a Connect server once inside the context for settings and each name.
+
+    What a catalog says of a table is kept, too, for a moment.
+    """
     token = _of_call.set({}) if _of_call.get() is None else None
     try:
         yield
@@ -124,12 +128,19 @@ def forget_settings() -> None:
     for asked in (_of_call.get() or {}).values():
         asked.settings = None
         asked.names.clear()
+        asked.tables.clear()
 
 
 def asked_names(spark: SparkSession) -> dict[tuple[str, ...], Any]:
     """Return what the server's catalog has said of names in this call; it is added to."""
     asked = _of_call.get()
     return {} if asked is None else asked.setdefault(spark, _Asked()).names
+
+
+def asked_tables(spark: SparkSession) -> dict[object, Any]:
+    """Return what catalogs of this library have said of tables in this call; it is added to."""
+    asked = _of_call.get()
+    return {} if asked is None else asked.setdefault(spark, _Asked()).tables
 
 
 def seen_files(spark: SparkSession) -> set[str]:
