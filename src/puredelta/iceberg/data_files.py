@@ -7,22 +7,37 @@ footer of the file, because Iceberg requires it.
 
 from __future__ import annotations
 
-import math
-import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timezone
+from decimal import Decimal
 from functools import partial
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyiceberg import types as I
-from pyiceberg.conversions import to_bytes
-from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
-from pyiceberg.typedef import Record
+from pyiceberg.manifest import PartitionFieldSummary
 
 from puredelta.errors import Message, UnsupportedError
+from puredelta.iceberg.avro import (
+    ABSENT,
+    PRESENT,
+    Entries,
+    FieldBytes,
+    Numbers,
+    fixed,
+    joined,
+    mapping,
+    offsets_of,
+    sized,
+    summary,
+    texts,
+    value_encoder,
+    varint,
+    varints,
+)
 from puredelta.iceberg.schema import IcebergLayout
 from puredelta.iceberg.storage import iceberg_location
 from puredelta.log.files.file_table import FileTable
@@ -40,45 +55,87 @@ from puredelta.store.base import FileEnd, Store
 _EPOCH_DAY = 719_163
 """The ordinal of 1970-01-01."""
 _DAY_MICROS = 86_400_000_000
-_Bounds: TypeAlias = "list[bytes | None]"
+_SLICE_FILES = 50_000
+"""How many files are encoded at once, which bounds the memory."""
+_SIGN = 0x80
+_DATA, _PARQUET = b"\x00", b"\x0ePARQUET"
+_Bounds: TypeAlias = "pa.Array | None"
 
 
 def data_files(
-    files: FileTable, config: TableConfig, layout: IcebergLayout, store: Store
-) -> Iterator[DataFile]:
-    """Yield the entry of each file, in their order.
+    files: FileTable, config: TableConfig, layout: IcebergLayout, store: Store, entries_max: int
+) -> Iterator[Entries]:
+    """Yield the entries of the files, in their order, at most ``entries_max`` at once.
 
     Raises:
         UnsupportedError: a partition value is no value of Iceberg
             (DELTA_UNIVERSAL_FORMAT_VIOLATION).
         CorruptTableError: the footer of a file is needed and cannot be read.
     """
-    paths = file_locations(files, store.root_uri)
-    rows = _row_counts(files, store)
-    sizes = files.rows["size_bytes"].to_pylist()
-    partitions = _partitions(files, config)
-    statistics = _statistics(files, config, layout, rows)
-    for path, count, size, values, (nulls, low, high) in zip(
-        paths, rows, sizes, partitions, statistics, strict=True
-    ):
-        yield DataFile.from_args(
-            content=DataFileContent.DATA,
-            file_path=path,
-            file_format=FileFormat.PARQUET,
-            partition=Record(*values),
-            record_count=count,
-            file_size_in_bytes=size,
-            column_sizes=None,
-            value_counts=dict.fromkeys(nulls, count) or None,
-            null_value_counts=nulls or None,
-            nan_value_counts=None,
-            lower_bounds=low or None,
-            upper_bounds=high or None,
-            key_metadata=None,
-            split_offsets=None,
-            equality_ids=None,
-            sort_order_id=None,
+    size = max(entries_max, _SLICE_FILES // entries_max * entries_max)
+    for start in range(0, len(files), size):
+        some = FileTable(files.rows.slice(start, size))
+        encoded = _encoded(some, config, layout, store)
+        for place in range(0, len(some), entries_max):
+            yield encoded.entries(place, min(place + entries_max, len(some)))
+
+
+@dataclass(frozen=True, slots=True)
+class _EncodedFiles:
+    """The entries of many files."""
+
+    records: pa.Array
+    rows: Numbers
+    count_places: Numbers
+    partitions: Sequence[_PartitionColumn]
+
+    def entries(self, start: int, end: int) -> Entries:
+        return Entries(
+            records=self.records.slice(start, end - start),
+            rows=self.rows[start:end],
+            count_places=self.count_places[start:end],
+            summaries=[one.summary(start, end) for one in self.partitions],
         )
+
+
+def _encoded(
+    files: FileTable, config: TableConfig, layout: IcebergLayout, store: Store
+) -> _EncodedFiles:
+    num_files = len(files)
+    rows = np.array(_row_counts(files, store), np.int64)
+    counts = varints(rows)
+    paths = sized(pa.array(file_locations(files, store.root_uri), pa.large_string()), _DATA)
+    partitions = _partitions(files, config, layout)
+    head = joined([paths, _PARQUET, *(one.encoded for one in partitions)], num_files)
+    sizes = varints(files.rows["size_bytes"].to_numpy())
+    nulls, low, high = _statistics(files, config, layout, rows)
+    values = [_with_key(number, counts, pc.is_valid(one)) for number, one in nulls.items()]
+    null_counts = [
+        _with_key(number, varints(pc.fill_null(one, 0).to_numpy()), pc.is_valid(one))
+        for number, one in nulls.items()
+    ]
+    columns: list[FieldBytes] = [
+        *(head, counts, sizes),
+        ABSENT,  # the sizes of columns
+        *mapping(values, num_files),
+        *mapping(null_counts, num_files),
+        ABSENT,  # the numbers of NaN
+        *mapping(low, num_files),
+        *mapping(high, num_files),
+        ABSENT * 4,  # key, places to split, ids of equality, order
+    ]
+    return _EncodedFiles(
+        records=joined(columns, num_files),
+        rows=rows,
+        count_places=pc.binary_length(head).to_numpy(),
+        partitions=partitions,
+    )
+
+
+def _with_key(number: int, values: pa.Array, valid: pa.Array) -> pa.Array:
+    key, nothing = (pa.scalar(one, pa.large_binary()) for one in (varint(number), b""))
+    found = pc.binary_join_element_wise(key, values, nothing)
+    return found if pc.all(valid, min_count=0).as_py() else pc.if_else(valid, found, None)
 
 
 def file_locations(files: FileTable, root_uri: str) -> list[str]:
@@ -108,16 +165,44 @@ def _row_counts(files: FileTable, store: Store) -> list[int]:
 # --- partition values -----------------------------------------------------------------------
 
 
-def _partitions(files: FileTable, config: TableConfig) -> list[tuple[Any, ...]]:
+@dataclass(frozen=True, slots=True)
+class _PartitionColumn:
+    """The values of one column that partitions the table."""
+
+    summarize: Callable[[Iterable[Any]], PartitionFieldSummary]
+    values: Sequence[Any]
+    """The different values, NULL last."""
+    indices: Numbers
+    """The place of each file's value."""
+    encoded: pa.Array
+    """The field of each file."""
+
+    def summary(self, start: int, end: int) -> PartitionFieldSummary:
+        """Return what the values of some files have in common."""
+        some, firsts = np.unique(self.indices[start:end], return_index=True)
+        return self.summarize(self.values[place] for place in some[np.argsort(firsts)].tolist())
+
+
+def _partitions(
+    files: FileTable, config: TableConfig, layout: IcebergLayout
+) -> list[_PartitionColumn]:
     columns = []
-    for one, name in zip(
-        config.partition_schema.fields, config.physical_partition_columns, strict=True
+    for one, name, shown in zip(
+        config.partition_schema.fields,
+        config.physical_partition_columns,
+        layout.partition_fields,
+        strict=True,
     ):
-        encoded = pc.dictionary_encode(files.partition_texts(name)).combine_chunks()
-        texts = encoded.dictionary.to_pylist()
-        values = [*(partition_value(text, one.type, one.name) for text in texts), None]
-        columns.append([values[place] for place in pc.fill_null(encoded.indices, -1).to_pylist()])
-    return list(zip(*columns, strict=True)) if columns else [()] * len(files)
+        encoded_texts = pc.dictionary_encode(files.partition_texts(name)).combine_chunks()
+        values = [
+            partition_value(t, one.type, one.name) for t in encoded_texts.dictionary.to_pylist()
+        ]
+        encode, summarize = value_encoder(shown.field_type), partial(summary, shown.field_type)
+        fields = [ABSENT if v is None else PRESENT + encode(v) for v in values]
+        indices = pc.fill_null(encoded_texts.indices, len(values)).to_numpy().astype(np.int64)
+        encoded = pa.array([*fields, ABSENT], pa.large_binary()).take(pa.array(indices))
+        columns.append(_PartitionColumn(summarize, [*values, None], indices, encoded))
+    return columns
 
 
 def partition_value(text: str | None, kind: DataType, column: str) -> Any:
@@ -159,31 +244,26 @@ def partition_value(text: str | None, kind: DataType, column: str) -> Any:
 
 
 def _statistics(
-    files: FileTable, config: TableConfig, layout: IcebergLayout, rows: Sequence[int]
-) -> Iterator[tuple[dict[int, int], dict[int, bytes], dict[int, bytes]]]:
-    """Yield NULL counts, lower bounds and upper bounds of each file, by field id."""
+    files: FileTable, config: TableConfig, layout: IcebergLayout, rows: Numbers
+) -> tuple[dict[int, pa.Array], list[pa.Array], list[pa.Array]]:
+    """Return the NULL counts by field id, and the entries of lower and upper bounds."""
     leaves = _leaves(config, layout)
     kinds = {path: kind for path, (kind, _) in leaves.items()}
     parsed = NOTHING_PARSED.parsed(files, kinds).of(kinds)
-    is_exact = pc.equal(files.deleted_counts(), 0).to_pylist()
-    columns = [
-        (
-            number,
-            _null_counts(parsed.leaves[path], rows, is_exact),
-            *_bounds(parsed.leaves[path], kind),
-        )
-        for path, (kind, number) in leaves.items()
-    ]
-    for place in range(len(files)):
-        nulls, low, high = {}, {}, {}
-        for number, null_counts, lows, highs in columns:
-            if (count := null_counts[place]) is not None:
-                nulls[number] = count
-            if (bound := lows[place]) is not None:
-                low[number] = bound
-            if (bound := highs[place]) is not None:
-                high[number] = bound
-        yield nulls, low, high
+    is_exact = pc.equal(files.deleted_counts(), 0).combine_chunks()
+    nulls, lows, highs = {}, [], []
+    for path, (kind, number) in leaves.items():
+        column = parsed.leaves[path]
+        nulls[number] = _null_counts(column, pa.array(rows), is_exact)
+        if column.low is not None and column.high is not None:
+            lows.append(_bounds(column.low, kind, number, zero=-0.0))
+            highs.append(_bounds(column.high, kind, number, zero=0.0))
+    some = {number: counts for number, counts in nulls.items() if counts.null_count < len(counts)}
+    return some, _not_empty(lows), _not_empty(highs)
+
+
+def _not_empty(bounds: Sequence[_Bounds]) -> list[pa.Array]:
+    return [one for one in bounds if one is not None and one.null_count < len(one)]
 
 
 def _leaves(
@@ -200,53 +280,60 @@ def _leaves(
     return found
 
 
-def _null_counts(
-    column: StatisticsColumn, rows: Sequence[int], is_exact: Sequence[bool]
-) -> list[int | None]:
+def _null_counts(column: StatisticsColumn, rows: pa.Array, is_exact: pa.Array) -> pa.Array:
     """Return the counts that are true of the whole file: those of deleted rows may be missing."""
-    return [
-        count if count is not None and (exact or count in {0, total}) else None
-        for count, total, exact in zip(column.null_count.to_pylist(), rows, is_exact, strict=True)
-    ]
+    counts = column.null_count
+    of_all = pc.or_(pc.equal(counts, 0), pc.equal(counts, rows))
+    return pc.if_else(pc.or_(is_exact, of_all), counts, None)
 
 
-def _bounds(column: StatisticsColumn, kind: DataType) -> tuple[_Bounds, _Bounds]:
-    if column.low is None or column.high is None:
-        nothing: _Bounds = [None] * len(column.null_count)
-        return nothing, nothing
-    pack = _packer(kind)
-    return (
-        [_packed(pack, value, -0.0) for value in _plain(column.low)],
-        [_packed(pack, value, 0.0) for value in _plain(column.high)],
-    )
+_WIDTHS = {"byte": "<i4", "short": "<i4", "integer": "<i4", "long": "<i8", "float": "<f4",
+           "double": "<f8", "date": "<i4", "timestamp": "<i8", "timestamp_ntz": "<i8"}  # fmt: skip
 
 
-def _plain(bounds: pa.Array) -> list[Any]:
-    """Return the values, days as numbers: Python has no years before 1."""
+def _bounds(bounds: pa.Array, kind: DataType, number: int, *, zero: float) -> _Bounds:
+    """Return bounds as Iceberg writes them, after the id; NULL where there is none of the type.
+
+    Both zeros are equal, so the outer one is written.
+    """
+    key = varint(number)
+    if isinstance(kind, DecimalType):
+        return _decimals(bounds, kind, key)
+    name = kind.name if isinstance(kind, PrimitiveType) else ""
+    if name not in _WIDTHS:
+        return sized(bounds, key)
+    valid = pc.is_valid(bounds).to_numpy(zero_copy_only=False)
     if pa.types.is_date32(bounds.type):
         bounds = bounds.cast(pa.int32())
-    return [value.as_py() for value in bounds]
+    values = pc.fill_null(bounds, 0).to_numpy()
+    width = np.dtype(_WIDTHS[name])
+    if width.kind == "f":
+        valid = valid & ~np.isnan(values)
+        values = np.where(values == 0, zero, values)
+        with np.errstate(over="ignore"):
+            packed = values.astype(width)
+        valid &= np.isinf(packed) == np.isinf(values)
+    else:
+        limits = np.iinfo(width)
+        valid = valid & (values >= limits.min) & (values <= limits.max)
+        packed = values.astype(width)
+    return fixed(key + varint(width.itemsize), packed, valid)
 
 
-def _packed(pack: Callable[[Any], bytes], value: Any, zero: float) -> bytes | None:
-    """Return a bound as Iceberg writes it; both zeros are equal, so the outer one is written."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return None
-    try:
-        return pack(zero if isinstance(value, float) and value == 0 else value)
-    except (struct.error, OverflowError, ValueError, UnicodeEncodeError):
-        return None  # no value of the type
-
-
-_FORMATS = {"byte": "<i", "short": "<i", "integer": "<i", "long": "<q", "float": "<f",
-            "double": "<d", "date": "<i", "timestamp": "<q", "timestamp_ntz": "<q"}  # fmt: skip
-
-
-def _packer(kind: DataType) -> Callable[[Any], bytes]:
-    match kind:
-        case DecimalType(precision, scale):
-            return partial(to_bytes, I.DecimalType(precision, scale))
-        case PrimitiveType(name) if name in _FORMATS:
-            return partial(struct.pack, _FORMATS[name])
-        case _:
-            return str.encode
+def _decimals(bounds: pa.Array, kind: DecimalType, key: bytes) -> pa.Array:
+    """Return decimals without their point, big-endian, in as few bytes as can be."""
+    end = bounds.offset + len(bounds)
+    words = np.frombuffer(bounds.buffers()[1], np.uint8, count=16 * end)
+    content = words.reshape(-1, 16)[bounds.offset :, ::-1]
+    sign = np.where(content[:, :1] & _SIGN, 0xFF, 0).astype(np.uint8)
+    # A leading byte says nothing if it and the first bit after it are the sign.
+    is_sign = (content[:, :-1] == sign) & ((content[:, 1:] ^ sign) & _SIGN == 0)
+    firsts = np.cumprod(is_sign, axis=1).sum(axis=1)
+    shown = np.arange(16) >= firsts[:, None]
+    digits = texts(offsets_of(16 - firsts), content[shown])
+    # JSON may have more digits than the type.
+    wide = bounds.cast(pa.decimal256(76, kind.scale))
+    limit = Decimal(10 ** (kind.precision - kind.scale))
+    above, below = (pa.scalar(one, wide.type) for one in (-limit, limit))
+    valid = pc.and_(pc.greater(wide, above), pc.less(wide, below))
+    return sized(pc.if_else(valid, digits, None), key)

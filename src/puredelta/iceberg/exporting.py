@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyiceberg.manifest import DataFile, ManifestFile
+from pyiceberg.manifest import ManifestFile
 from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadataV2
 from pyiceberg.table.name_mapping import NameMapping, parse_mapping_from_json
@@ -21,13 +21,13 @@ from pyiceberg.table.refs import SnapshotRef, SnapshotRefType
 from pyiceberg.table.snapshots import MetadataLogEntry, Operation, SnapshotLogEntry, Summary
 from pyiceberg.table.snapshots import Snapshot as IcebergSnapshot
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
-from pyiceberg.types import DoubleType
 
 from puredelta.errors import ConflictError, DeltaError, Message, UnsupportedError
+from puredelta.iceberg.avro import Entries, UnknownRecordsError
 from puredelta.iceberg.data_files import data_files, file_locations
 from puredelta.iceberg.entry import Exported
 from puredelta.iceberg.manifests import (
-    MANIFESTS_MAX,
+    ENTRIES_MAX,
     Changes,
     ManifestWriter,
     Totals,
@@ -61,7 +61,6 @@ _PROTECTION = {"gc.enabled": "false"}
 _ATTEMPTS_MAX = 20
 _SNAPSHOTS_MAX = 1_000
 _METADATA_FILES_MAX = 100
-_ANY = Changes(added=(), replaced={"any"})
 
 
 def export_version(
@@ -224,16 +223,17 @@ class _Export:
 
     def _write_snapshot(self, writer: ManifestWriter, metadata: TableMetadataV2) -> IcebergSnapshot:
         last = self.current
-        before: Sequence[ManifestFile] = ()
-        changes = None
+        manifests: list[ManifestFile] | None = None
         if last is not None:
             try:
                 before = writer.read(last.manifest_list)
                 changes = self._changes(writer, before, delta_version(last))
-            except FileNotFoundError:  # files of the folder were removed
-                before = ()
-        manifests = writer.next_manifests(before, changes or self._everything())
-        if live_files(manifests) != len(self.snapshot.files):
+                if changes is not None:
+                    manifests = writer.next_manifests(before, changes)
+            except (FileNotFoundError, UnknownRecordsError):  # removed, or of an older version
+                manifests = None
+        if manifests is None or live_files(manifests) != len(self.snapshot.files):
+            writer.discard()
             manifests = writer.next_manifests((), self._everything())
         parent_id = None if last is None else last.snapshot_id
         at_ms = self.snapshot.timestamp_ms
@@ -272,8 +272,8 @@ class _Export:
     def _everything(self) -> Changes:
         return Changes(added=self._entries(self.snapshot.files), replaced=None)
 
-    def _entries(self, files: FileTable) -> Iterator[DataFile]:
-        return data_files(files, self.snapshot.config, self.layout, self.log.store)
+    def _entries(self, files: FileTable) -> Iterator[Entries]:
+        return data_files(files, self.snapshot.config, self.layout, self.log.store, ENTRIES_MAX)
 
     def _changes(
         self, writer: ManifestWriter, before: Sequence[ManifestFile], version: int | None
@@ -282,8 +282,6 @@ class _Export:
         if version is None:
             return None
         committed = self._committed_changes(version, live_files(before))
-        if self._has_doubles() and (len(before) > MANIFESTS_MAX or (committed or _ANY).replaced):
-            return None
         if committed is not None:
             return committed
         live = writer.live_paths(before)
@@ -291,13 +289,6 @@ class _Export:
         named = file_locations(files, self.log.root_uri)
         new = files.select(pa.array([path not in live for path in named], pa.bool_()))
         return Changes(added=self._entries(new), replaced=live.difference(named))
-
-    def _has_doubles(self) -> bool:
-        """Return whether entries of manifests must not be written again.
-
-        pyiceberg reads a double in a manifest as a float.
-        """
-        return any(isinstance(one.field_type, DoubleType) for one in self.layout.partition_fields)
 
     def _committed_changes(self, version: int, num_before: int) -> Changes | None:
         """Return what commits say; None if they do not explain the files of the version.

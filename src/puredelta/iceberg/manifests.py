@@ -1,4 +1,4 @@
-"""Manifests and manifest lists of one export, written with pyiceberg's classes.
+"""Manifests and manifest lists of one export.
 
 A commit that only adds files costs one manifest. Files that are removed are taken out of the
 manifests that name them, which are written again; small manifests are put together when there are
@@ -9,19 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import Final
+from functools import cached_property
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from pydantic_core import to_json
-from pyiceberg.avro.file import AvroOutputFile
+from pyiceberg.conversions import from_bytes
 from pyiceberg.manifest import (
     DEFAULT_READ_VERSION,
-    DataFile,
     ManifestContent,
-    ManifestEntry,
     ManifestEntryStatus,
     ManifestFile,
-    construct_partition_summaries,
+    PartitionFieldSummary,
     data_file_with_partition,
     manifest_entry_schema_with_data_file,
     read_manifest_list,
@@ -30,21 +30,40 @@ from pyiceberg.manifest import (
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 
+from puredelta.iceberg.avro import (
+    ABSENT,
+    PRESENT,
+    AvroHead,
+    Entries,
+    Numbers,
+    RawRecords,
+    joined,
+    primitive,
+    summary,
+    varint,
+    varints,
+)
 from puredelta.iceberg.storage import MemoryFile, MetadataFolder, StoreFileIO
 
 ENTRIES_MAX = 10_000
 """The entries of one manifest."""
 MANIFESTS_MAX = 100
 """Small manifests are put together when there are more manifests than this."""
-_BLOCK_ENTRIES = 1_000
-_CODEC: Final = "deflate"
+_EXISTING, _ADDED, _DELETED = (
+    int(status)
+    for status in (
+        ManifestEntryStatus.EXISTING,
+        ManifestEntryStatus.ADDED,
+        ManifestEntryStatus.DELETED,
+    )
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
     """The changes in the files since the last export."""
 
-    added: Iterable[DataFile]
+    added: Iterable[Entries]
     replaced: Collection[str] | None
     """The locations of files that are gone, and of those that were added again; None: all."""
 
@@ -79,7 +98,82 @@ def live_files(manifests: Iterable[ManifestFile]) -> int:
     return sum((m.added_files_count or 0) + (m.existing_files_count or 0) for m in manifests)
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """Entries of a manifest, as they are written."""
+
+    records: pa.Array
+    statuses: Numbers
+    rows: Numbers
+    sequence_numbers: Numbers
+    count_places: Numbers
+    summaries: Sequence[PartitionFieldSummary]
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+
+@dataclass(frozen=True, slots=True)
+class _OldEntries:
+    """The live entries of a manifest that is there, undecoded but for what changes."""
+
+    raw: RawRecords
+    numbers: Sequence[Numbers]
+    """The ids of snapshots, the sequence numbers and those of the files."""
+    bodies: Numbers
+    """The places where the descriptions of files begin."""
+    rows: Numbers
+    paths: pa.Array
+
+    @classmethod
+    def read(cls, content: bytes, manifest: ManifestFile) -> _OldEntries:
+        """Read a manifest, with what its entries inherit.
+
+        Raises:
+            UnknownRecordsError: another program has written it.
+        """
+        raw = RawRecords.read(content)
+        statuses, _ = raw.numbers(raw.starts)
+        raw = raw.select(statuses != _DELETED)
+        _, place = raw.numbers(raw.starts)
+        numbers = []
+        number = manifest.sequence_number
+        for inherited in (manifest.added_snapshot_id or 0, number, number):
+            found, place = raw.optional_numbers(place, inherited)
+            numbers.append(found)
+        bodies = place
+        _, place = raw.numbers(bodies)  # the kind of content
+        lengths, place = raw.numbers(place)
+        paths = raw.slices(place, place + lengths).cast(pa.large_string())
+        rows, _ = raw.numbers(raw.count_places)
+        return cls(raw, numbers, bodies, rows, paths)
+
+    def __len__(self) -> int:
+        return len(self.raw)
+
+    def part(
+        self, gone: Numbers, snapshot_id: int, summaries: Sequence[PartitionFieldSummary]
+    ) -> _Part:
+        """Return the entries for a manifest that is written again."""
+        statuses = np.where(gone, _DELETED, _EXISTING)
+        ids, sequence_numbers, file_numbers = self.numbers
+        ids = np.where(gone, snapshot_id, ids)
+        fields = [varints(one) for one in (statuses, ids, sequence_numbers, file_numbers)]
+        status, *optional = fields
+        columns = [status, *(column for one in optional for column in (PRESENT, one))]
+        head = joined(columns, len(self))
+        body = self.raw.slices(self.bodies, self.raw.ends)
+        return _Part(
+            records=joined([head, body], len(self)),
+            statuses=statuses,
+            rows=self.rows,
+            sequence_numbers=sequence_numbers,
+            count_places=pc.binary_length(head).to_numpy() + self.raw.count_places - self.bodies,
+            summaries=summaries,
+        )
+
+
+@dataclass(kw_only=True)
 class ManifestWriter:
     """Writes the manifests of one snapshot into the folder of a table."""
 
@@ -96,128 +190,161 @@ class ManifestWriter:
         return tuple(read_manifest_list(self._io.new_input(manifest_list)))
 
     def live_paths(self, manifests: Iterable[ManifestFile]) -> set[str]:
-        """Read the locations of all data files in manifests."""
-        return {e.data_file.file_path for m in manifests for e in m.fetch_manifest_entry(self._io)}
+        """Read the locations of all data files in manifests.
+
+        Raises:
+            UnknownRecordsError: another program has written one of them.
+        """
+        return {path for m in manifests for path in self._old_entries(m).paths.to_pylist()}
 
     def next_manifests(
         self, before: Sequence[ManifestFile], changes: Changes
     ) -> list[ManifestFile]:
-        """Write the manifests that change, and return those of the new snapshot."""
-        added = (
-            ManifestEntry.from_args(
-                status=ManifestEntryStatus.ADDED,
-                snapshot_id=self.snapshot_id,
-                sequence_number=None,
-                file_sequence_number=None,
-                data_file=file,
-            )
-            for file in changes.added
-        )
-        if changes.replaced is None:
-            return list(self._write(added))
-        kept, changed = self._split(before, set(changes.replaced))
-        return [*kept, *self._write(changed), *self._write(added)]
+        """Write the manifests that change, and return those of the new snapshot.
+
+        Raises:
+            UnknownRecordsError: another program has written a manifest that changes.
+        """
+        found: list[ManifestFile] = []
+        if changes.replaced is not None:
+            changed = list(self._write_together(self._split(before, changes.replaced, found)))
+            found += changed
+        return [*found, *(self._write([self._added(some)]) for some in changes.added)]
+
+    def discard(self) -> None:
+        """Remove what was written so far."""
+        self.folder.delete(self.written)
+        self.written.clear()
 
     def _split(
-        self, before: Sequence[ManifestFile], replaced: set[str]
-    ) -> tuple[list[ManifestFile], list[ManifestEntry]]:
-        """Return the manifests that stay, and the entries of the others."""
+        self,
+        before: Sequence[ManifestFile],
+        replaced: Collection[str],
+        kept: list[ManifestFile],
+    ) -> Iterator[_Part]:
+        """Add the manifests that stay to ``kept``, and yield the entries of the others."""
         live = [m for m in before if m.has_added_files() or m.has_existing_files()]
         small = [m for m in live if live_files([m]) < ENTRIES_MAX // 2]
         has_many = len(live) > MANIFESTS_MAX
         same_spec = [m for m in small if m.partition_spec_id == self.spec.spec_id]
         merged = {m.manifest_path for m in same_spec if has_many}
-        kept: list[ManifestFile] = []
-        changed: list[ManifestEntry] = []
+        wanted = pa.array(list(replaced), pa.large_string())
+        num_left = len(wanted)
         for manifest in live:
             is_other_spec = manifest.partition_spec_id != self.spec.spec_id
-            if not (replaced or manifest.manifest_path in merged) or (
-                is_other_spec and not replaced
-            ):
+            is_merged = manifest.manifest_path in merged
+            if not num_left and not is_merged:
                 kept.append(manifest)
                 continue
-            entries = manifest.fetch_manifest_entry(self._io)
-            paths = {entry.data_file.file_path for entry in entries}
-            if paths.isdisjoint(replaced) and manifest.manifest_path not in merged:
+            entries = self._old_entries(manifest)
+            gone = pc.is_in(entries.paths, wanted).to_numpy(zero_copy_only=False)
+            num_gone = np.count_nonzero(gone)
+            if not num_gone and not is_merged:
                 kept.append(manifest)
                 continue
-            gone = paths & replaced
-            replaced -= gone
-            if manifest.partition_spec_id != self.spec.spec_id:
-                continue  # a table with another spec has no file of the old one
-            changed += (self._after(entry, gone) for entry in entries)
-        return kept, changed
+            num_left -= num_gone
+            if not is_other_spec:  # a table with another spec has no file of the old one
+                yield entries.part(gone, self.snapshot_id, manifest.partitions or ())
 
-    def _after(self, entry: ManifestEntry, gone: Collection[str]) -> ManifestEntry:
-        """Return the entry of a file in a manifest that is written again."""
-        is_gone = entry.data_file.file_path in gone
-        return ManifestEntry.from_args(
-            status=ManifestEntryStatus.DELETED if is_gone else ManifestEntryStatus.EXISTING,
-            snapshot_id=self.snapshot_id if is_gone else entry.snapshot_id,
-            sequence_number=entry.sequence_number,
-            file_sequence_number=entry.file_sequence_number,
-            data_file=entry.data_file,
+    def _old_entries(self, manifest: ManifestFile) -> _OldEntries:
+        with self._io.new_input(manifest.manifest_path).open() as stream:
+            return _OldEntries.read(stream.read(), manifest)
+
+    def _added(self, entries: Entries) -> _Part:
+        head = PRESENT + PRESENT + varint(self.snapshot_id) + ABSENT + ABSENT
+        num_files = len(entries.records)
+        return _Part(
+            records=joined([head, entries.records], num_files),
+            statuses=np.full(num_files, _ADDED),
+            rows=entries.rows,
+            sequence_numbers=np.full(num_files, self.sequence_number),
+            count_places=entries.count_places + len(head),
+            summaries=entries.summaries,
         )
 
-    def _write(self, entries: Iterable[ManifestEntry]) -> Iterator[ManifestFile]:
-        remaining = iter(entries)
-        while some := list(islice(remaining, ENTRIES_MAX)):
-            yield self._write_manifest(some)
+    def _write_together(self, parts: Iterable[_Part]) -> Iterator[ManifestFile]:
+        some: list[_Part] = []
+        for part in parts:
+            if some and sum(map(len, some)) + len(part) > ENTRIES_MAX:
+                yield self._write(some)
+                some = []
+            some.append(part)
+        if some:
+            yield self._write(some)
 
-    def _write_manifest(self, entries: Sequence[ManifestEntry]) -> ManifestFile:
-        file = MemoryFile(self.folder.new_location(""))
+    @cached_property
+    def _head(self) -> AvroHead:
         partitions = self.spec.partition_type(self.schema)
-        entry_schema = manifest_entry_schema_with_data_file(
-            DEFAULT_READ_VERSION, data_file_with_partition(partitions, DEFAULT_READ_VERSION)
-        )
+        version = DEFAULT_READ_VERSION
+        data_file = data_file_with_partition(partitions, version)
         metadata = {
             "schema": self.schema.model_dump_json(),
             "partition-spec": to_json(self.spec.fields).decode(),
             "partition-spec-id": str(self.spec.spec_id),
-            "format-version": str(DEFAULT_READ_VERSION),
+            "format-version": str(version),
             "content": "data",
-            "avro.codec": _CODEC,
         }
-        with AvroOutputFile[ManifestEntry](
-            file, entry_schema, "manifest_entry", metadata=metadata
-        ) as avro:
-            for start in range(0, len(entries), _BLOCK_ENTRIES):
-                avro.write_block(list(entries[start : start + _BLOCK_ENTRIES]))
-        self._store(file)
-        return self._described(file, entries)
+        schema = manifest_entry_schema_with_data_file(version, data_file)
+        return AvroHead.of(schema, "manifest_entry", metadata)
 
-    def _described(self, file: MemoryFile, entries: Sequence[ManifestEntry]) -> ManifestFile:
-        counts = {status: [0, 0] for status in ManifestEntryStatus}
-        for entry in entries:
-            counts[entry.status][0] += 1
-            counts[entry.status][1] += entry.data_file.record_count
-        sequence_numbers = (
-            self.sequence_number if entry.sequence_number is None else entry.sequence_number
-            for entry in entries
-            if entry.status is not ManifestEntryStatus.DELETED
+    def _write(self, parts: Sequence[_Part]) -> ManifestFile:
+        content = self._head.file(
+            pa.concat_arrays([part.records for part in parts]),
+            np.concatenate([part.count_places for part in parts]),
         )
-        added = counts[ManifestEntryStatus.ADDED]
-        existing = counts[ManifestEntryStatus.EXISTING]
-        deleted = counts[ManifestEntryStatus.DELETED]
+        location = self.folder.new_location("")
+        self._store(location, content)
+        statuses = np.concatenate([part.statuses for part in parts])
+        rows = np.concatenate([part.rows for part in parts])
+        live_numbers = np.concatenate([part.sequence_numbers for part in parts])
+        live_numbers = live_numbers[statuses != _DELETED]
+
+        def count(status: int) -> int:
+            return int(np.count_nonzero(statuses == status))
+
+        def num_rows(status: int) -> int:
+            return int(rows[statuses == status].sum())
+
         return ManifestFile.from_args(
-            manifest_path=file.location,
-            manifest_length=len(file),
+            manifest_path=location,
+            manifest_length=len(content),
             partition_spec_id=self.spec.spec_id,
             content=ManifestContent.DATA,
             sequence_number=self.sequence_number,
-            min_sequence_number=min(sequence_numbers, default=self.sequence_number),
+            min_sequence_number=int(min(live_numbers, default=self.sequence_number)),
             added_snapshot_id=self.snapshot_id,
-            added_files_count=added[0],
-            existing_files_count=existing[0],
-            deleted_files_count=deleted[0],
-            added_rows_count=added[1],
-            existing_rows_count=existing[1],
-            deleted_rows_count=deleted[1],
-            partitions=construct_partition_summaries(
-                self.spec, self.schema, [entry.data_file.partition for entry in entries]
-            ),
+            added_files_count=count(_ADDED),
+            existing_files_count=count(_EXISTING),
+            deleted_files_count=count(_DELETED),
+            added_rows_count=num_rows(_ADDED),
+            existing_rows_count=num_rows(_EXISTING),
+            deleted_rows_count=num_rows(_DELETED),
+            partitions=self._together([part.summaries for part in parts]),
             key_metadata=None,
         )
+
+    def _together(
+        self, summaries: Sequence[Sequence[PartitionFieldSummary]]
+    ) -> list[PartitionFieldSummary]:
+        """Return summaries of the partitions of several manifests."""
+        if len(summaries) == 1:
+            return list(summaries[0])
+        found = []
+        fields = self.spec.partition_type(self.schema).fields
+        for field_, column in zip(fields, zip(*summaries, strict=True), strict=True):
+            kind = primitive(field_.field_type)
+            bounds = [bound for one in column for bound in (one.lower_bound, one.upper_bound)]
+            values = [None if b is None else from_bytes(kind, b) for b in bounds]
+            whole = summary(kind, values)
+            found.append(
+                PartitionFieldSummary(
+                    any(one.contains_null for one in column),
+                    any(one.contains_nan for one in column),
+                    whole.lower_bound,
+                    whole.upper_bound,
+                )
+            )
+        return found
 
     def write_list(self, manifests: list[ManifestFile], parent_id: int | None) -> str:
         """Write the manifest list of the snapshot and return its location."""
@@ -228,16 +355,16 @@ class ManifestWriter:
             snapshot_id=self.snapshot_id,
             parent_snapshot_id=parent_id,
             sequence_number=self.sequence_number,
-            avro_compression=_CODEC,
+            avro_compression="deflate",
         ) as manifest_list:
             if manifests:
                 manifest_list.add_manifests(manifests)
-        self._store(file)
+        self._store(file.location, file.content)
         return file.location
 
-    def _store(self, file: MemoryFile) -> None:
-        self.folder.write(file)
-        self.written.append(file.location)
+    def _store(self, location: str, content: bytes) -> None:
+        self.folder.write(location, content)
+        self.written.append(location)
 
     @property
     def _io(self) -> StoreFileIO:

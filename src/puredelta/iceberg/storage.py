@@ -196,10 +196,10 @@ class MetadataFolder:
         """Return the location of a new file in the folder."""
         return f"{self.location}/metadata/{prefix}{uuid.uuid4()}.{suffix}"
 
-    def write(self, file: MemoryFile) -> None:
+    def write(self, location: str, content: bytes) -> None:
         """Write a new file of the folder."""
-        name = file.location.rpartition("/")[2]
-        self.store.put_if_absent(f"{METADATA_DIRECTORY}/{name}", file.content)
+        name = location.rpartition("/")[2]
+        self.store.put_if_absent(f"{METADATA_DIRECTORY}/{name}", content)
 
     def delete(self, locations: Iterable[str]) -> None:
         """Remove files of the folder; those outside of it, which metadata may name, stay."""
