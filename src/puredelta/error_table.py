@@ -2192,12 +2192,6 @@ class Message(Enum):
         "of the column {column} is no value of its type, or a time without a zone. Nothing was "
         "exported. Write the rows of this partition again.",
     )
-    UNIVERSAL_FORMAT_VIOLATION_VECTORS = (
-        ErrorCode.UNIVERSAL_FORMAT_VIOLATION,
-        "The validation of Universal Format ({format}) has failed: {files} of {path} have deletion "
-        "vectors. Nothing was exported. Write them again with REORG TABLE ... APPLY (PURGE), and "
-        "set delta.enableDeletionVectors = false.",
-    )
 
     # spark/catalog
     CATALOG_ENTRY_NOT_UPDATED = (

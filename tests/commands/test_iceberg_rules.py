@@ -214,3 +214,36 @@ def test_iceberg_metadata_needs_the_rules(table: Table, monkeypatch: pytest.Monk
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     missing = table.refused(f"REORG TABLE TABLE_ {UPGRADE.format(1)}")
     assert missing.code is ErrorCode.MISSING_ICEBERG_CLASS
+
+
+@pytest.mark.parametrize("mapping", ["none", "name"])
+def test_vectors_of_every_statement_are_exported(table: Table, mapping: str) -> None:
+    """Iceberg's readers see the rows of every version, whatever came to its vectors."""
+    static = pytest.importorskip("pyiceberg.table").StaticTable
+    table.sql(
+        "CREATE TABLE TABLE_ (id BIGINT, p STRING, v STRING) USING delta PARTITIONED BY (p) "
+        "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true', 'puredelta.iceberg.export' = "
+        f"'true', 'delta.columnMapping.mode' = '{mapping}')"
+    )
+    table.sql("INSERT INTO TABLE_ SELECT id, concat('p', id % 2), 'a' FROM range(40)")
+    table.sql("DELETE FROM TABLE_ WHERE id IN (3, 8)")
+    deleted = table.log.latest_version()
+    table.sql("UPDATE TABLE_ SET v = 'b' WHERE id IN (4, 9)")
+    table.sql(
+        "MERGE INTO TABLE_ t USING (SELECT id + 10 AS id FROM range(3)) s ON t.id = s.id "
+        "WHEN MATCHED AND s.id = 10 THEN DELETE WHEN MATCHED THEN UPDATE SET v = 'm'"
+    )
+    table.sql(f"RESTORE TABLE TABLE_ TO VERSION AS OF {deleted}")
+    table.sql("DELETE FROM TABLE_ WHERE id = 5")
+    table.sql("OPTIMIZE TABLE_")
+    table.sql("DELETE FROM TABLE_ WHERE id = 20")
+    table.sql("REORG TABLE TABLE_ APPLY (PURGE)")
+    table.sql("RESTORE TABLE TABLE_ TO VERSION AS OF 1")
+    found = static.from_metadata(str(table.root / "_iceberg"))
+    versions = {int(one.summary["delta-version"]): one.snapshot_id for one in found.snapshots()}
+    assert sorted(versions) == list(range(table.log.latest_version() + 1))
+    for version, snapshot_id in versions.items():
+        rows = found.scan(snapshot_id=snapshot_id).to_arrow().to_pylist()
+        wanted = table.sql(f"SELECT * FROM TABLE_ VERSION AS OF {version}").collect()
+        assert sorted(map(str, rows)) == sorted(str(row.asDict()) for row in wanted), version
+    assert found.metadata.format_version == 3

@@ -17,7 +17,6 @@ from puredelta.cli.run import run_command_line
 from puredelta.errors import CorruptTableError, ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.iceberg.entry import export_log
 from puredelta.log.maintenance.garbage import find_garbage, referenced_files, visible_to_vacuum
-from puredelta.protocol.actions.actions import DeletionVectorDescriptor
 from puredelta.protocol.schema.types import (
     DATE,
     DOUBLE,
@@ -209,21 +208,6 @@ def refuse(root: Path, text: str) -> None:
 def test_refused_elements_without_ids(tmp_path: Path, kind: Any) -> None:
     SmallTable(tmp_path, StructType((column("x", kind, 1),)), delta__columnMapping__mode="name")
     refuse(tmp_path, "under column mapping")
-
-
-def test_refused_deletion_vectors(tmp_path: Path) -> None:
-    table = SmallTable(tmp_path, IDS, delta__enableDeletionVectors="true")
-    added = table.append([{"id": 1}, {"id": 2}])
-    vector = DeletionVectorDescriptor(
-        storage_type="i",
-        path_or_inline="wi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L",
-        offset=None,
-        size_bytes=40,
-        cardinality=1,
-    )
-    stats = str(added.stats).replace('"tightBounds":true', '"tightBounds":false')
-    table.commit(*table.removes(), replace(added, deletion_vector=vector, stats=stats))
-    refuse(tmp_path, "1 file of .* have deletion vectors")
 
 
 def test_refused_partition_values(tmp_path: Path) -> None:

@@ -171,9 +171,9 @@ class Entries:
     records: pa.Array
     """Of `pyiceberg.manifest.DataFile`."""
     rows: Numbers
-    """The number of rows of each file."""
-    count_places: Numbers
-    """Where this number is in each record."""
+    """The number of rows of each file, or of deleted ones."""
+    places: Sequence[Numbers]
+    """Where this number is in each record, and the name of the file that a vector belongs to."""
     summaries: Sequence[PartitionFieldSummary]
     """The values of each column that partitions the table."""
 
@@ -209,18 +209,14 @@ class AvroHead:
         text = json.dumps(AvroSchemaConversion().iceberg_to_avro(schema, schema_name=name))
         return cls(schema=text, metadata=metadata)
 
-    def file(self, records: pa.Array, count_places: Numbers | None = None) -> bytes:
-        """Return a file of records.
-
-        ``count_places`` are the places of a number in each record, which `RawRecords` reads.
-        """
+    def file(self, records: pa.Array, places: Sequence[Numbers]) -> bytes:
+        """Return a file of records, with places in each record for `RawRecords`."""
         offsets = np.frombuffer(records.buffers()[1], np.int64)[records.offset :]
         offsets = offsets[: len(records) + 1]
         content = memoryview(records.buffers()[2] or b"")
         meta = {**self.metadata, "avro.schema": self.schema, "avro.codec": "deflate"}
-        if count_places is not None:
-            places = np.stack([np.diff(offsets), count_places]).astype("<i8")
-            meta[_RECORDS_KEY] = base64.b64encode(zlib.compress(places.tobytes())).decode()
+        known = np.stack([np.diff(offsets), *places]).astype("<i8").tobytes()
+        meta[_RECORDS_KEY] = f"{len(places)} {base64.b64encode(zlib.compress(known)).decode()}"
         sync = os.urandom(SYNC_SIZE)
         stream = io.BytesIO()
         encoder = BinaryEncoder(stream)
@@ -246,8 +242,10 @@ class RawRecords:
     content: npt.NDArray[np.uint8]
     starts: Numbers
     ends: Numbers
-    count_places: Numbers
-    """Places of the number that the writer of the file named."""
+    places: Sequence[Numbers]
+    """Those that the writer of the file named."""
+    version: str
+    """Of Iceberg's format."""
 
     @classmethod
     def read(cls, content: bytes) -> RawRecords:
@@ -261,20 +259,29 @@ class RawRecords:
         known = header.meta.get(_RECORDS_KEY)
         if known is None:
             raise UnknownRecordsError
-        places = np.frombuffer(zlib.decompress(base64.b64decode(known)), "<i8").reshape(2, -1)
+        num_places, _, text = known.rpartition(" ")
+        numbers = np.frombuffer(zlib.decompress(base64.b64decode(text)), "<i8")
+        lengths, *places = numbers.reshape(1 + int(num_places or 1), -1).astype(np.int64)
         blocks = list(_blocks(decoder, len(content)))
         raw = np.frombuffer(b"".join(blocks), np.uint8)
-        offsets = offsets_of(places[0].astype(np.int64))
+        offsets = offsets_of(lengths)
         if offsets[-1] != len(raw):
             raise UnknownRecordsError
-        return cls(raw, offsets[:-1], offsets[1:], offsets[:-1] + places[1])
+        return cls(
+            raw,
+            offsets[:-1],
+            offsets[1:],
+            [offsets[:-1] + one for one in places],
+            header.meta.get("format-version", ""),
+        )
 
     def __len__(self) -> int:
         return len(self.starts)
 
     def select(self, mask: npt.NDArray[np.bool_]) -> RawRecords:
         """Return some of the records."""
-        return RawRecords(self.content, self.starts[mask], self.ends[mask], self.count_places[mask])
+        places = [one[mask] for one in self.places]
+        return RawRecords(self.content, self.starts[mask], self.ends[mask], places, self.version)
 
     def numbers(self, places: Numbers) -> tuple[Numbers, Numbers]:
         """Return the whole numbers at some places, and the places after them."""
@@ -298,6 +305,11 @@ class RawRecords:
         present = np.flatnonzero(branches)
         found[present], ends[present] = self.numbers(ends[present])
         return found, ends
+
+    def texts(self, places: Numbers) -> tuple[pa.Array, Numbers]:
+        """Return the texts at some places, and the places after them."""
+        lengths, starts = self.numbers(places)
+        return self.slices(starts, starts + lengths).cast(pa.large_string()), starts + lengths
 
     def slices(self, starts: Numbers, ends: Numbers) -> pa.Array:
         """Return the bytes from some places to others."""

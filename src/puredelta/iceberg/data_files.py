@@ -1,4 +1,4 @@
-"""Data files of a Delta table as entries of Iceberg's manifests.
+"""Data files of a Delta table, and their deletion vectors, as entries of Iceberg's manifests.
 
 Partition values come from the log, bounds and counts from the statistics of the log. Statistics
 that are missing or that prove nothing are left out; a missing number of rows is read from the
@@ -39,7 +39,8 @@ from puredelta.iceberg.avro import (
     varints,
 )
 from puredelta.iceberg.schema import IcebergLayout
-from puredelta.iceberg.storage import iceberg_location
+from puredelta.iceberg.storage import iceberg_location, puffin_file
+from puredelta.log.files.deletion_vectors import read_blobs
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.files.parquet_footer import map_footers, read_end_of
 from puredelta.log.files.stats_columns import NOTHING_PARSED
@@ -58,6 +59,9 @@ _DAY_MICROS = 86_400_000_000
 _SLICE_FILES = 50_000
 """How many files are encoded at once, which bounds the memory."""
 _SIGN = 0x80
+PUFFIN_VECTORS_MAX = 100
+"""The vectors of one Puffin file: when one of them goes, the others are written again."""
+_DELETES, _PUFFIN = b"\x02", b"\x0cPUFFIN"
 _DATA, _PARQUET = b"\x00", b"\x0ePARQUET"
 _Bounds: TypeAlias = "pa.Array | None"
 
@@ -86,14 +90,14 @@ class _EncodedFiles:
 
     records: pa.Array
     rows: Numbers
-    count_places: Numbers
+    places: Sequence[Numbers]
     partitions: Sequence[_PartitionColumn]
 
     def entries(self, start: int, end: int) -> Entries:
         return Entries(
             records=self.records.slice(start, end - start),
             rows=self.rows[start:end],
-            count_places=self.count_places[start:end],
+            places=[one[start:end] for one in self.places],
             summaries=[one.summary(start, end) for one in self.partitions],
         )
 
@@ -127,9 +131,50 @@ def _encoded(
     return _EncodedFiles(
         records=joined(columns, num_files),
         rows=rows,
-        count_places=pc.binary_length(head).to_numpy(),
+        places=[pc.binary_length(head).to_numpy()],
         partitions=partitions,
     )
+
+
+def vector_entries(
+    files: FileTable,
+    config: TableConfig,
+    layout: IcebergLayout,
+    store: Store,
+    write: Callable[[bytes], str],
+) -> Iterator[Entries]:
+    """Yield the entries of the files' deletion vectors, which ``write`` puts into Puffin files.
+
+    All of a Puffin file's vectors are in one snapshot: pyiceberg reads the whole file.
+
+    Raises:
+        CorruptTableError: a vector cannot be read.
+    """
+    for start in range(0, len(files), PUFFIN_VECTORS_MAX):
+        some = FileTable(files.rows.slice(start, PUFFIN_VECTORS_MAX))
+        blobs = read_blobs(some, store.root_uri, open_at=store.at)
+        locations = file_locations(some, store.root_uri)
+        rows = some.deleted_counts().to_numpy()
+        vectors = [(path, rows[n], blobs[n]) for n, path in enumerate(locations)]
+        content, offsets = puffin_file(vectors)
+        partitions = _partitions(some, config, layout)
+        path = sized(pa.array([write(content)], pa.large_string()), _DELETES)[0].as_py()
+        head = joined([path, _PUFFIN, *(one.encoded for one in partitions)], len(some))
+        size = varint(len(content))
+        # No statistics, key, places to split, ids of equality, order and id of a row.
+        body = joined([head, varints(rows), size, ABSENT * 11], len(some))
+        lengths = np.array([len(data) for _, _, data in vectors], np.int64)
+        records = joined(
+            [
+                body,
+                *(PRESENT, sized(pa.array(locations, pa.large_string()))),
+                *(PRESENT, varints(np.array(offsets, np.int64))),
+                *(PRESENT, varints(lengths)),
+            ],
+            len(some),
+        )
+        places = [pc.binary_length(one).to_numpy() for one in (head, body)]
+        yield _EncodedFiles(records, rows, places, partitions).entries(0, len(some))
 
 
 def _with_key(number: int, values: pa.Array, valid: pa.Array) -> pa.Array:

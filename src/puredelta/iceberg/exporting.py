@@ -6,32 +6,37 @@ cannot say it, the manifests of the last export are compared with the files of t
 
 from __future__ import annotations
 
+import json
 import logging
 import secrets
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 from pyiceberg.manifest import ManifestFile
 from pyiceberg.schema import Schema
-from pyiceberg.table.metadata import TableMetadataV2
+from pyiceberg.table.metadata import TableMetadataV2, TableMetadataV3
 from pyiceberg.table.name_mapping import NameMapping, parse_mapping_from_json
 from pyiceberg.table.refs import SnapshotRef, SnapshotRefType
 from pyiceberg.table.snapshots import MetadataLogEntry, Operation, SnapshotLogEntry, Summary
 from pyiceberg.table.snapshots import Snapshot as IcebergSnapshot
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
+from pyiceberg.typedef import IcebergBaseModel
 
-from puredelta.errors import ConflictError, DeltaError, Message, UnsupportedError
+from puredelta.errors import ConflictError, DeltaError, Message
 from puredelta.iceberg.avro import Entries, UnknownRecordsError
-from puredelta.iceberg.data_files import data_files, file_locations
+from puredelta.iceberg.data_files import data_files, file_locations, vector_entries
 from puredelta.iceberg.entry import Exported
 from puredelta.iceberg.manifests import (
     ENTRIES_MAX,
     Changes,
     ManifestWriter,
     Totals,
+    data_manifests,
     live_files,
+    vector_manifests,
 )
 from puredelta.iceberg.schema import (
     LAST_PARTITION_ID,
@@ -43,12 +48,13 @@ from puredelta.iceberg.schema import (
 )
 from puredelta.iceberg.storage import MetadataFolder, StoreFileIO, iceberg_location
 from puredelta.log.files.clock import Clock, wall_clock
+from puredelta.log.files.deletion_vectors import vector_indexes
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Add, Remove
 from puredelta.protocol.actions.paths import absolute_uri
-from puredelta.quantities import counted, in_milliseconds
+from puredelta.quantities import in_milliseconds
 
 logger = logging.getLogger(__name__)
 
@@ -58,6 +64,7 @@ DELTA_TIMESTAMP = "delta-timestamp"
 TABLE_ID = "delta-table-id"
 _PROTECTION = {"gc.enabled": "false"}
 """Keeps Iceberg's engines from deleting data files, which belong to the Delta table."""
+_Metadata: TypeAlias = TableMetadataV2 | TableMetadataV3
 _ATTEMPTS_MAX = 20
 _SNAPSHOTS_MAX = 1_000
 _METADATA_FILES_MAX = 100
@@ -104,7 +111,7 @@ class _Export:
     snapshot: Snapshot
     number: int
     """Of the newest metadata file, 0 if there is none."""
-    known: TableMetadataV2 | None
+    known: _Metadata | None
     """The Iceberg table; None if its history begins with this export."""
     layout: IcebergLayout
     before: tuple[IcebergSnapshot, ...]
@@ -116,9 +123,8 @@ class _Export:
         folder = MetadataFolder(log.store)
         number, found = folder.newest() or (0, None)
         snapshot = log.snapshot()  # at least as new as what rivals have exported
-        _require_no_vectors(snapshot)
         known = None
-        if isinstance(found, TableMetadataV2) and _is_continued(found, snapshot):
+        if isinstance(found, TableMetadataV2 | TableMetadataV3) and _is_continued(found, snapshot):
             known = found
         before = {} if known is None else known_ids(_name_mapping(known))
         layout = iceberg_layout(snapshot.config, before)
@@ -155,6 +161,8 @@ class _Export:
             schema=metadata.schema(),
             snapshot_id=_new_snapshot_id(metadata),
             sequence_number=metadata.last_sequence_number + 1,
+            version=metadata.format_version,
+            first_row_id=_next_row_id(metadata),
         )
         done = None
         try:
@@ -164,6 +172,7 @@ class _Export:
                     "snapshots": [*metadata.snapshots, added],
                     "current_snapshot_id": added.snapshot_id,
                     "last_sequence_number": writer.sequence_number,
+                    **({"next_row_id": writer.next_row_id} if writer.version == 3 else {}),  # noqa: PLR2004
                     "refs": {
                         "main": SnapshotRef.model_validate(
                             {"snapshot-id": added.snapshot_id, "type": SnapshotRefType.BRANCH}
@@ -177,7 +186,7 @@ class _Export:
                 self.folder.delete(writer.written)
         return done
 
-    def _with_layout(self, now_ms: int) -> TableMetadataV2:
+    def _with_layout(self, now_ms: int) -> _Metadata:
         """Return the metadata with the schema, the partition spec and the properties."""
         known, layout = self.known, self.layout
         schemas = [] if known is None else list(known.schemas)
@@ -210,18 +219,25 @@ class _Export:
             },
         }
         if known is not None:
+            if self._has_vectors and isinstance(known, TableMetadataV2):
+                known = _upgraded(known)
             return known.model_copy(update=values)
-        first = {
+        first: dict[str, Any] = {
             **values,
             "table_uuid": uuid.uuid4(),
             "sort_orders": [UNSORTED_SORT_ORDER],
             "default_sort_order_id": UNSORTED_SORT_ORDER.order_id,
         }
-        return TableMetadataV2.model_validate(
-            {name.replace("_", "-"): value for name, value in first.items()}
-        )
+        named = {name.replace("_", "-"): value for name, value in first.items()}
+        if self._has_vectors:
+            return TableMetadataV3.model_validate({**named, "next-row-id": 0})
+        return TableMetadataV2.model_validate(named)
 
-    def _write_snapshot(self, writer: ManifestWriter, metadata: TableMetadataV2) -> IcebergSnapshot:
+    @property
+    def _has_vectors(self) -> bool:
+        return bool(vector_indexes(self.snapshot.files))
+
+    def _write_snapshot(self, writer: ManifestWriter, metadata: _Metadata) -> IcebergSnapshot:
         last = self.current
         manifests: list[ManifestFile] | None = None
         if last is not None:
@@ -232,28 +248,43 @@ class _Export:
                     manifests = writer.next_manifests(before, changes)
             except (FileNotFoundError, UnknownRecordsError):  # removed, or of an older version
                 manifests = None
-        if manifests is None or live_files(manifests) != len(self.snapshot.files):
+        if manifests is None or not self._is_complete(manifests):
             writer.discard()
-            manifests = writer.next_manifests((), self._everything())
+            manifests = writer.next_manifests((), self._everything(writer))
         parent_id = None if last is None else last.snapshot_id
         at_ms = self.snapshot.timestamp_ms
+        manifest_list = writer.write_list(manifests, parent_id)
+        new_rows = {
+            "first-row-id": writer.first_row_id,
+            "added-rows": writer.next_row_id - writer.first_row_id,
+        }
         return IcebergSnapshot.model_validate(
             {
+                **({} if isinstance(metadata, TableMetadataV2) else new_rows),
                 "snapshot-id": writer.snapshot_id,
                 "parent-snapshot-id": parent_id,
                 "sequence-number": writer.sequence_number,
                 "timestamp-ms": at_ms if last is None else max(at_ms, last.timestamp_ms + 1),
-                "manifest-list": writer.write_list(manifests, parent_id),
+                "manifest-list": manifest_list,
                 "summary": self._summary(Totals.of(manifests, writer.snapshot_id)),
                 "schema-id": metadata.current_schema_id,
             }
         )
 
+    def _is_complete(self, manifests: Sequence[ManifestFile]) -> bool:
+        files = self.snapshot.files
+        num_vectors = len(vector_indexes(files))
+        return (
+            live_files(data_manifests(manifests)) == len(files)
+            and live_files(vector_manifests(manifests)) == num_vectors
+        )
+
     def _summary(self, totals: Totals) -> Summary:
-        if totals.removed_files == 0:
+        if totals.removed_files == totals.added_vectors == totals.removed_vectors == 0:
             operation = Operation.APPEND
         else:
-            operation = Operation.OVERWRITE if totals.added_files else Operation.DELETE
+            is_overwrite = totals.added_files or totals.removed_vectors > totals.added_vectors
+            operation = Operation.OVERWRITE if is_overwrite else Operation.DELETE
         counts = {
             "added-data-files": totals.added_files,
             "added-records": totals.added_rows,
@@ -261,7 +292,10 @@ class _Export:
             "deleted-records": totals.removed_rows,
             "total-data-files": totals.files,
             "total-records": totals.rows,
-            "total-delete-files": 0,
+            "total-delete-files": totals.vectors,
+            "total-position-deletes": totals.deleted_rows,
+            "added-dvs": totals.added_vectors,
+            "removed-dvs": totals.removed_vectors,
             DELTA_VERSION: self.snapshot.version,
             DELTA_TIMESTAMP: self.snapshot.timestamp_ms,
         }
@@ -269,11 +303,38 @@ class _Export:
 
     # --- changes since the last export -----------------------------------------------------------
 
-    def _everything(self) -> Changes:
-        return Changes(added=self._entries(self.snapshot.files), replaced=None)
+    def _everything(self, writer: ManifestWriter) -> Changes:
+        return self._changed(self._entries(self.snapshot.files), None, None)(writer)
+
+    def _changed(
+        self,
+        added: Iterable[Entries],
+        replaced: Collection[str] | None,
+        touched: Collection[str] | None,
+    ) -> Callable[[ManifestWriter], Changes]:
+        def changes(writer: ManifestWriter) -> Changes:
+            def vectors(names: Collection[str] | None) -> Iterator[Entries]:
+                return self._vectors(names, writer)
+
+            return Changes(added=added, replaced=replaced, touched=touched, vectors=vectors)
+
+        return changes
 
     def _entries(self, files: FileTable) -> Iterator[Entries]:
         return data_files(files, self.snapshot.config, self.layout, self.log.store, ENTRIES_MAX)
+
+    def _vectors(self, names: Collection[str] | None, writer: ManifestWriter) -> Iterator[Entries]:
+        """Write the deletion vectors of some files of the version, and yield their entries."""
+        files = self.snapshot.files
+        marked = files.take(vector_indexes(files)) if names is None or names else FileTable.of([])
+        if names is not None:
+            locations = file_locations(marked, self.log.root_uri)
+            marked = marked.select(pa.array([one in names for one in locations], pa.bool_()))
+
+        def write(content: bytes) -> str:
+            return writer.store_new("", content, "puffin")
+
+        return vector_entries(marked, self.snapshot.config, self.layout, self.log.store, write)
 
     def _changes(
         self, writer: ManifestWriter, before: Sequence[ManifestFile], version: int | None
@@ -281,22 +342,25 @@ class _Export:
         """Return the changes since the last export; None if everything is to be written."""
         if version is None:
             return None
-        committed = self._committed_changes(version, live_files(before))
+        data = data_manifests(before)
+        committed = self._committed_changes(version, live_files(data))
         if committed is not None:
-            return committed
-        live = writer.live_paths(before)
+            return committed(writer)
+        live = writer.live_paths(data)
         files = self.snapshot.files
         named = file_locations(files, self.log.root_uri)
         new = files.select(pa.array([path not in live for path in named], pa.bool_()))
-        return Changes(added=self._entries(new), replaced=live.difference(named))
+        return self._changed(self._entries(new), live.difference(named), None)(writer)
 
-    def _committed_changes(self, version: int, num_before: int) -> Changes | None:
+    def _committed_changes(
+        self, version: int, num_before: int
+    ) -> Callable[[ManifestWriter], Changes] | None:
         """Return what commits say; None if they do not explain the files of the version.
 
         A commit may add a file that the table has already, and remove one that it has not.
         """
-        last_actions: dict[str, Add | None] = {}
-        replaced: set[str] = set()
+        last: dict[str, Add | None] = {}
+        first: dict[str, Remove] = {}
         root = self.log.root_uri
         try:
             for commit in self.log.read_commits(version, through=self.snapshot.version):
@@ -304,21 +368,24 @@ class _Export:
                     if not isinstance(action, Add | Remove):
                         continue
                     path = iceberg_location(absolute_uri(root, action.path))
-                    if isinstance(action, Remove) and path not in last_actions:
-                        replaced.add(path)
-                    last_actions[path] = action if isinstance(action, Add) else None
+                    if isinstance(action, Remove) and path not in last:
+                        first[path] = action
+                    last[path] = action if isinstance(action, Add) else None
         except DeltaError:  # commits that are cleaned up
             return None
-        added = [action for action in last_actions.values() if action is not None]
+        # A file that is described again, with another vector above all, stays.
+        added = [one for path, one in last.items() if one is not None and path not in first]
+        replaced = {path for path in first if last[path] is None}
         if num_before - len(replaced) + len(added) != len(self.snapshot.files):
             return None
-        return Changes(added=self._entries(FileTable.of(added)), replaced=replaced)
+        touched = {path for path, one in last.items() if _vector(first.get(path)) != _vector(one)}
+        return self._changed(self._entries(FileTable.of(added)), replaced, touched)
 
     # --- the metadata file -----------------------------------------------------------------------
 
     def _commit(
         self,
-        metadata: TableMetadataV2,
+        metadata: _Metadata,
         current: IcebergSnapshot,
         *,
         now_ms: int,
@@ -350,7 +417,7 @@ class _Export:
                 "last_updated_ms": max(now_ms, current.timestamp_ms),
             }
         )
-        if not self.folder.put_metadata(number, content.model_dump_json().encode()):
+        if not self.folder.put_metadata(number, _json(content).encode()):
             return None
         self._clean_up(kept)
         return self._exported(current, is_new=is_new, number=number)
@@ -364,11 +431,8 @@ class _Export:
         dropped = [one for one in self.before if one.snapshot_id not in ids]
         io = StoreFileIO(self.folder.store)
         try:
-            # A manifest that is not in one snapshot is in no later one.
-            needed = {m.manifest_path for m in kept[0].manifests(io)}
-            for one in dropped:
-                gone = {m.manifest_path for m in one.manifests(io)} - needed
-                self.folder.delete([*gone, one.manifest_list])
+            # A file that is not in one snapshot is in no later one.
+            self.folder.delete(_files_of(dropped, io) - _files_of(kept[:1], io))
             oldest = self.number - _METADATA_FILES_MAX
             self.folder.delete_metadata(range(max(1, oldest - len(dropped)), oldest + 1))
         except (OSError, ValueError) as error:
@@ -408,29 +472,48 @@ def _kept(snapshots: Sequence[IcebergSnapshot], before_ms: int) -> list[IcebergS
     return found
 
 
-def _is_continued(known: TableMetadataV2, snapshot: Snapshot) -> bool:
+def _is_continued(known: _Metadata, snapshot: Snapshot) -> bool:
     """Return whether the metadata is of this table, and of no newer version than it has."""
     text = known.properties.get(DELTA_VERSION, "")
     version = int(text) if text.isdigit() else -1
     return known.properties.get(TABLE_ID) == snapshot.metadata.id and version <= snapshot.version
 
 
-def _name_mapping(known: TableMetadataV2) -> NameMapping:
+def _name_mapping(known: _Metadata) -> NameMapping:
     return parse_mapping_from_json(known.properties.get(NAME_MAPPING, "[]"))
 
 
-def _new_snapshot_id(metadata: TableMetadataV2) -> int:
+def _new_snapshot_id(metadata: _Metadata) -> int:
     known = {one.snapshot_id for one in metadata.snapshots}
     return next(n for n in iter(lambda: secrets.randbelow(1 << 63), None) if n and n not in known)
 
 
-def _require_no_vectors(snapshot: Snapshot) -> None:
-    vectors = snapshot.files.rows["deletion_vector"]
-    num_files = len(vectors) - vectors.null_count
-    if num_files:
-        raise UnsupportedError(
-            Message.UNIVERSAL_FORMAT_VIOLATION_VECTORS,
-            format="iceberg",
-            path=snapshot.root_uri,
-            files=counted(num_files, "file"),
-        )
+def _files_of(snapshots: Sequence[IcebergSnapshot], io: StoreFileIO) -> set[str]:
+    """Return the files of the folder that snapshots need."""
+    manifests = {m.manifest_path: m for one in snapshots for m in one.manifests(io)}
+    puffins = {
+        entry.data_file.file_path
+        for one in vector_manifests(manifests.values())
+        for entry in one.fetch_manifest_entry(io)
+    }
+    return {*(one.manifest_list for one in snapshots), *manifests, *puffins}
+
+
+def _vector(action: Add | Remove | None) -> str | None:
+    vector = None if action is None else action.deletion_vector
+    return None if vector is None else vector.unique_id
+
+
+def _next_row_id(metadata: _Metadata) -> int:
+    return 0 if isinstance(metadata, TableMetadataV2) else metadata.next_row_id or 0
+
+
+def _upgraded(known: TableMetadataV2) -> TableMetadataV3:
+    """Return the metadata in format 3; earlier snapshots stay as they are."""
+    values = {**json.loads(_json(known)), "format-version": 3, "next-row-id": 0}
+    return TableMetadataV3.model_validate(values)
+
+
+def _json(metadata: _Metadata) -> str:
+    """Return the text of the metadata; pyiceberg writes no format 3 by itself."""
+    return IcebergBaseModel.model_dump_json(metadata)

@@ -2,30 +2,31 @@
 
 A commit that only adds files costs one manifest. Files that are removed are taken out of the
 manifests that name them, which are written again; small manifests are put together when there are
-many. Manifests that stay are named again by the new manifest list.
+many. Manifests that stay are named again by the new manifest list. Deletion vectors are in
+manifests of their own, which are of format 3.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from typing import Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic_core import to_json
+from pyiceberg.avro.file import AvroFile, AvroOutputFile
 from pyiceberg.conversions import from_bytes
 from pyiceberg.manifest import (
     DEFAULT_READ_VERSION,
+    MANIFEST_LIST_FILE_SCHEMAS,
     ManifestContent,
     ManifestEntryStatus,
     ManifestFile,
     PartitionFieldSummary,
     data_file_with_partition,
     manifest_entry_schema_with_data_file,
-    read_manifest_list,
-    write_manifest_list,
 )
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
@@ -35,6 +36,7 @@ from puredelta.iceberg.avro import (
     PRESENT,
     AvroHead,
     Entries,
+    FieldBytes,
     Numbers,
     RawRecords,
     joined,
@@ -59,13 +61,23 @@ _EXISTING, _ADDED, _DELETED = (
 )
 
 
+_DATA, _DELETES = ManifestContent.DATA, ManifestContent.DELETES
+_FIRST_ROW_ID = 15
+"""The place of the id in `ManifestFile`, which has no name for it."""
+FormatVersion: TypeAlias = Literal[2, 3]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
     """The changes in the files since the last export."""
 
     added: Iterable[Entries]
     replaced: Collection[str] | None
-    """The locations of files that are gone, and of those that were added again; None: all."""
+    """The locations of files that are gone; None: all."""
+    touched: Collection[str] | None
+    """The locations of files whose deletion vector came, changed or is gone; None: all."""
+    vectors: Callable[[Collection[str] | None], Iterable[Entries]]
+    """Returns the entries of the vectors of some files, by their locations; None: all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,24 +90,48 @@ class Totals:
     added_rows: int
     removed_files: int
     removed_rows: int
+    vectors: int
+    deleted_rows: int
+    added_vectors: int
+    removed_vectors: int
 
     @classmethod
     def of(cls, manifests: Sequence[ManifestFile], snapshot_id: int) -> Totals:
         """Sum the manifests of a snapshot; added and removed are those of this snapshot."""
-        own = [m for m in manifests if m.added_snapshot_id == snapshot_id]
+        data, vectors = data_manifests(manifests), vector_manifests(manifests)
+        own = [m for m in data if m.added_snapshot_id == snapshot_id]
+        own_vectors = [m for m in vectors if m.added_snapshot_id == snapshot_id]
         return cls(
-            files=live_files(manifests),
-            rows=sum((m.added_rows_count or 0) + (m.existing_rows_count or 0) for m in manifests),
+            files=live_files(data),
+            rows=_live_rows(data),
             added_files=sum(m.added_files_count or 0 for m in own),
             added_rows=sum(m.added_rows_count or 0 for m in own),
             removed_files=sum(m.deleted_files_count or 0 for m in own),
             removed_rows=sum(m.deleted_rows_count or 0 for m in own),
+            vectors=live_files(vectors),
+            deleted_rows=_live_rows(vectors),
+            added_vectors=sum(m.added_files_count or 0 for m in own_vectors),
+            removed_vectors=sum(m.deleted_files_count or 0 for m in own_vectors),
         )
 
 
+def data_manifests(manifests: Iterable[ManifestFile]) -> list[ManifestFile]:
+    """Return the manifests of data files."""
+    return [m for m in manifests if m.content is ManifestContent.DATA]
+
+
+def vector_manifests(manifests: Iterable[ManifestFile]) -> list[ManifestFile]:
+    """Return the manifests of deletion vectors."""
+    return [m for m in manifests if m.content is ManifestContent.DELETES]
+
+
 def live_files(manifests: Iterable[ManifestFile]) -> int:
-    """Return the number of data files in manifests."""
+    """Return the number of files in manifests."""
     return sum((m.added_files_count or 0) + (m.existing_files_count or 0) for m in manifests)
+
+
+def _live_rows(manifests: Iterable[ManifestFile]) -> int:
+    return sum((m.added_rows_count or 0) + (m.existing_rows_count or 0) for m in manifests)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,11 +142,21 @@ class _Part:
     statuses: Numbers
     rows: Numbers
     sequence_numbers: Numbers
-    count_places: Numbers
+    places: Sequence[Numbers]
     summaries: Sequence[PartitionFieldSummary]
 
     def __len__(self) -> int:
         return len(self.records)
+
+
+def _first_row_id(manifest: ManifestFile) -> int | None:
+    found: int | None = manifest[_FIRST_ROW_ID]
+    return found
+
+
+def _row_fields(first_row_ids: Numbers) -> Sequence[FieldBytes]:
+    """Return the last fields of data files in format 3."""
+    return (PRESENT, varints(first_row_ids), ABSENT * 3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +170,9 @@ class _OldEntries:
     """The places where the descriptions of files begin."""
     rows: Numbers
     paths: pa.Array
+    """Of data files, or of the Puffin files of vectors."""
+    names: pa.Array
+    """The locations of the data files, which vectors belong to."""
 
     @classmethod
     def read(cls, content: bytes, manifest: ManifestFile) -> _OldEntries:
@@ -143,18 +192,27 @@ class _OldEntries:
             numbers.append(found)
         bodies = place
         _, place = raw.numbers(bodies)  # the kind of content
-        lengths, place = raw.numbers(place)
-        paths = raw.slices(place, place + lengths).cast(pa.large_string())
-        rows, _ = raw.numbers(raw.count_places)
-        return cls(raw, numbers, bodies, rows, paths)
+        names = paths = raw.texts(place)[0]
+        if manifest.content is ManifestContent.DELETES:
+            names, _ = raw.texts(raw.places[1] + len(PRESENT))
+        rows, _ = raw.numbers(raw.places[0])
+        return cls(raw, numbers, bodies, rows, paths, names)
 
     def __len__(self) -> int:
         return len(self.raw)
 
+    def first_row_ids(self, first: int) -> Numbers:
+        """Return the id of each file's first row, if the manifest's is the first of them."""
+        return first + np.cumsum(self.rows) - self.rows
+
     def part(
-        self, gone: Numbers, snapshot_id: int, summaries: Sequence[PartitionFieldSummary]
+        self,
+        gone: Numbers,
+        snapshot_id: int,
+        summaries: Sequence[PartitionFieldSummary],
+        rest: Sequence[FieldBytes],
     ) -> _Part:
-        """Return the entries for a manifest that is written again."""
+        """Return the entries for a manifest that is written again, with fields of its format."""
         statuses = np.where(gone, _DELETED, _EXISTING)
         ids, sequence_numbers, file_numbers = self.numbers
         ids = np.where(gone, snapshot_id, ids)
@@ -163,12 +221,13 @@ class _OldEntries:
         columns = [status, *(column for one in optional for column in (PRESENT, one))]
         head = joined(columns, len(self))
         body = self.raw.slices(self.bodies, self.raw.ends)
+        moved = pc.binary_length(head).to_numpy()
         return _Part(
-            records=joined([head, body], len(self)),
+            records=joined([head, body, *rest], len(self)),
             statuses=statuses,
             rows=self.rows,
             sequence_numbers=sequence_numbers,
-            count_places=pc.binary_length(head).to_numpy() + self.raw.count_places - self.bodies,
+            places=[moved + one - self.bodies for one in self.raw.places],
             summaries=summaries,
         )
 
@@ -182,12 +241,26 @@ class ManifestWriter:
     schema: Schema
     snapshot_id: int
     sequence_number: int
+    version: FormatVersion
+    first_row_id: int
+    """The id of the first new row; only in format 3."""
+    next_row_id: int = field(init=False)
     written: list[str] = field(default_factory=list)
     """The locations of all files so far: without a commit they are left over."""
+    _heads: dict[ManifestContent, AvroHead] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.next_row_id = self.first_row_id
 
     def read(self, manifest_list: str) -> tuple[ManifestFile, ...]:
         """Read a manifest list."""
-        return tuple(read_manifest_list(self._io.new_input(manifest_list)))
+        with AvroFile[ManifestFile](
+            self._io.new_input(manifest_list),
+            MANIFEST_LIST_FILE_SCHEMAS[3],
+            read_types={-1: ManifestFile, 508: PartitionFieldSummary},
+            read_enums={517: ManifestContent},
+        ) as found:
+            return tuple(found)
 
     def live_paths(self, manifests: Iterable[ManifestFile]) -> set[str]:
         """Read the locations of all data files in manifests.
@@ -205,16 +278,61 @@ class ManifestWriter:
         Raises:
             UnknownRecordsError: another program has written a manifest that changes.
         """
+        found = self._next(data_manifests(before), changes.replaced, changes.added)
+        vectors, touched = vector_manifests(before), changes.touched
+        stale: Collection[str] | None = None
+        if touched is not None:
+            stale = self._in_same_files(vectors, touched) if touched else ()
+            touched = {*touched, *stale}
+        return [*found, *self._next(vectors, stale, changes.vectors(touched), _DELETES)]
+
+    def _in_same_files(
+        self, manifests: Sequence[ManifestFile], touched: Collection[str]
+    ) -> set[str]:
+        """Return the data files whose vectors share a Puffin file with one that changes.
+
+        pyiceberg reads all vectors of a Puffin file, also those that the snapshot does not name.
+        """
+        entries = [self._old_entries(one) for one in manifests]
+        if not entries:
+            return set()
+        names = pa.concat_arrays([one.names for one in entries])
+        paths = pa.concat_arrays([one.paths for one in entries])
+        changed = paths.filter(pc.is_in(names, pa.array(list(touched), names.type)))
+        return set(names.filter(pc.is_in(paths, changed)).to_pylist())
+
+    def _next(
+        self,
+        before: Sequence[ManifestFile],
+        replaced: Collection[str] | None,
+        added: Iterable[Entries],
+        content: ManifestContent = _DATA,
+    ) -> list[ManifestFile]:
         found: list[ManifestFile] = []
-        if changes.replaced is not None:
-            changed = list(self._write_together(self._split(before, changes.replaced, found)))
+        if replaced is not None:
+            parts = self._split(before, replaced, found)
+            changed = list(self._write_together(parts, content))
             found += changed
-        return [*found, *(self._write([self._added(some)]) for some in changes.added)]
+        for some in self._filled(added):
+            found.append(self._write([self._added(one, content) for one in some], content))
+        return found
+
+    def _filled(self, added: Iterable[Entries]) -> Iterator[list[Entries]]:
+        """Yield the entries of one manifest after those of another."""
+        some: list[Entries] = []
+        for one in added:
+            if some and sum(len(each.records) for each in some) + len(one.records) > ENTRIES_MAX:
+                yield some
+                some = []
+            some.append(one)
+        if some:
+            yield some
 
     def discard(self) -> None:
         """Remove what was written so far."""
         self.folder.delete(self.written)
         self.written.clear()
+        self.next_row_id = self.first_row_id
 
     def _split(
         self,
@@ -237,63 +355,82 @@ class ManifestWriter:
                 kept.append(manifest)
                 continue
             entries = self._old_entries(manifest)
-            gone = pc.is_in(entries.paths, wanted).to_numpy(zero_copy_only=False)
+            gone = pc.is_in(entries.names, wanted).to_numpy(zero_copy_only=False)
             num_gone = np.count_nonzero(gone)
             if not num_gone and not is_merged:
                 kept.append(manifest)
                 continue
             num_left -= num_gone
             if not is_other_spec:  # a table with another spec has no file of the old one
-                yield entries.part(gone, self.snapshot_id, manifest.partitions or ())
+                rest = self._missing_fields(entries, manifest)
+                yield entries.part(gone, self.snapshot_id, manifest.partitions or (), rest)
 
     def _old_entries(self, manifest: ManifestFile) -> _OldEntries:
         with self._io.new_input(manifest.manifest_path).open() as stream:
             return _OldEntries.read(stream.read(), manifest)
 
-    def _added(self, entries: Entries) -> _Part:
+    def _missing_fields(self, entries: _OldEntries, manifest: ManifestFile) -> Sequence[FieldBytes]:
+        """Return the fields of format 3 for entries of format 2."""
+        if self.version == DEFAULT_READ_VERSION or entries.raw.version != str(DEFAULT_READ_VERSION):
+            return ()
+        first = _first_row_id(manifest)
+        if first is None:
+            first = self._new_row_ids(int(entries.rows.sum()))
+        return _row_fields(entries.first_row_ids(first))
+
+    def _new_row_ids(self, num_rows: int) -> int:
+        first = self.next_row_id
+        self.next_row_id += num_rows
+        return first
+
+    def _added(self, entries: Entries, content: ManifestContent) -> _Part:
         head = PRESENT + PRESENT + varint(self.snapshot_id) + ABSENT + ABSENT
         num_files = len(entries.records)
+        rest: Sequence[FieldBytes] = ()
+        if content is _DATA and self.version != DEFAULT_READ_VERSION:
+            first = self._new_row_ids(int(entries.rows.sum()))
+            rest = _row_fields(first + np.cumsum(entries.rows) - entries.rows)
         return _Part(
-            records=joined([head, entries.records], num_files),
+            records=joined([head, entries.records, *rest], num_files),
             statuses=np.full(num_files, _ADDED),
             rows=entries.rows,
             sequence_numbers=np.full(num_files, self.sequence_number),
-            count_places=entries.count_places + len(head),
+            places=[one + len(head) for one in entries.places],
             summaries=entries.summaries,
         )
 
-    def _write_together(self, parts: Iterable[_Part]) -> Iterator[ManifestFile]:
+    def _write_together(
+        self, parts: Iterable[_Part], content: ManifestContent
+    ) -> Iterator[ManifestFile]:
         some: list[_Part] = []
         for part in parts:
             if some and sum(map(len, some)) + len(part) > ENTRIES_MAX:
-                yield self._write(some)
+                yield self._write(some, content)
                 some = []
             some.append(part)
         if some:
-            yield self._write(some)
+            yield self._write(some, content)
 
-    @cached_property
-    def _head(self) -> AvroHead:
-        partitions = self.spec.partition_type(self.schema)
-        version = DEFAULT_READ_VERSION
-        data_file = data_file_with_partition(partitions, version)
-        metadata = {
-            "schema": self.schema.model_dump_json(),
-            "partition-spec": to_json(self.spec.fields).decode(),
-            "partition-spec-id": str(self.spec.spec_id),
-            "format-version": str(version),
-            "content": "data",
-        }
-        schema = manifest_entry_schema_with_data_file(version, data_file)
-        return AvroHead.of(schema, "manifest_entry", metadata)
+    def _head(self, content: ManifestContent) -> AvroHead:
+        if content not in self._heads:
+            partitions = self.spec.partition_type(self.schema)
+            data_file = data_file_with_partition(partitions, self.version)
+            metadata = {
+                "schema": self.schema.model_dump_json(),
+                "partition-spec": to_json(self.spec.fields).decode(),
+                "partition-spec-id": str(self.spec.spec_id),
+                "format-version": str(self.version),
+                "content": "data" if content is _DATA else "deletes",
+            }
+            schema = manifest_entry_schema_with_data_file(self.version, data_file)
+            self._heads[content] = AvroHead.of(schema, "manifest_entry", metadata)
+        return self._heads[content]
 
-    def _write(self, parts: Sequence[_Part]) -> ManifestFile:
-        content = self._head.file(
-            pa.concat_arrays([part.records for part in parts]),
-            np.concatenate([part.count_places for part in parts]),
-        )
-        location = self.folder.new_location("")
-        self._store(location, content)
+    def _write(self, parts: Sequence[_Part], content: ManifestContent) -> ManifestFile:
+        records = pa.concat_arrays([part.records for part in parts])
+        columns = zip(*(part.places for part in parts), strict=True)
+        file = self._head(content).file(records, [np.concatenate(one) for one in columns])
+        location = self.store_new("", file)
         statuses = np.concatenate([part.statuses for part in parts])
         rows = np.concatenate([part.rows for part in parts])
         live_numbers = np.concatenate([part.sequence_numbers for part in parts])
@@ -306,10 +443,11 @@ class ManifestWriter:
             return int(rows[statuses == status].sum())
 
         return ManifestFile.from_args(
+            _table_format_version=3,
             manifest_path=location,
-            manifest_length=len(content),
+            manifest_length=len(file),
             partition_spec_id=self.spec.spec_id,
-            content=ManifestContent.DATA,
+            content=content,
             sequence_number=self.sequence_number,
             min_sequence_number=int(min(live_numbers, default=self.sequence_number)),
             added_snapshot_id=self.snapshot_id,
@@ -321,6 +459,8 @@ class ManifestWriter:
             deleted_rows_count=num_rows(_DELETED),
             partitions=self._together([part.summaries for part in parts]),
             key_metadata=None,
+            # Each file has the id of its first row, so the manifest gives none.
+            first_row_id=self.next_row_id if content is _DATA else None,
         )
 
     def _together(
@@ -348,23 +488,31 @@ class ManifestWriter:
 
     def write_list(self, manifests: list[ManifestFile], parent_id: int | None) -> str:
         """Write the manifest list of the snapshot and return its location."""
-        file = MemoryFile(self.folder.new_location(f"snap-{self.snapshot_id}-"))
-        with write_manifest_list(
-            format_version=DEFAULT_READ_VERSION,
-            output_file=file,
-            snapshot_id=self.snapshot_id,
-            parent_snapshot_id=parent_id,
-            sequence_number=self.sequence_number,
-            avro_compression="deflate",
-        ) as manifest_list:
+        metadata = {
+            "snapshot-id": str(self.snapshot_id),
+            "parent-snapshot-id": "null" if parent_id is None else str(parent_id),
+            "sequence-number": str(self.sequence_number),
+            "format-version": str(self.version),
+            "avro.codec": "deflate",
+        }
+        if self.version != DEFAULT_READ_VERSION:
+            metadata["first-row-id"] = str(self.first_row_id)
+            for one in data_manifests(manifests):
+                if _first_row_id(one) is None:  # of format 2
+                    one[_FIRST_ROW_ID] = self._new_row_ids(_live_rows([one]))
+        schema = MANIFEST_LIST_FILE_SCHEMAS[self.version]
+        file = MemoryFile("")
+        with AvroOutputFile[ManifestFile](file, schema, "manifest_file", metadata=metadata) as avro:
             if manifests:
-                manifest_list.add_manifests(manifests)
-        self._store(file.location, file.content)
-        return file.location
+                avro.write_block(manifests)
+        return self.store_new(f"snap-{self.snapshot_id}-", file.content)
 
-    def _store(self, location: str, content: bytes) -> None:
+    def store_new(self, prefix: str, content: bytes, suffix: str = "avro") -> str:
+        """Write a new file of the snapshot and return its location."""
+        location = self.folder.new_location(prefix, suffix)
         self.folder.write(location, content)
         self.written.append(location)
+        return location
 
     @property
     def _io(self) -> StoreFileIO:

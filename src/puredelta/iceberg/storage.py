@@ -8,9 +8,11 @@ never have the same number; ``version-hint.text`` tells readers by path the newe
 from __future__ import annotations
 
 import io
+import json
 import re
+import struct
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -122,6 +124,37 @@ class MemoryFile(OutputFile):
     def create(self, overwrite: bool = False) -> OutputStream:  # noqa: ARG002, FBT001, FBT002 - pyiceberg's
         """Open the file for writing."""
         return self._content
+
+
+_PUFFIN = b"PFA1"
+_POSITION_ID = 2_147_483_645
+"""The id of the column of positions, which vectors are of."""
+
+
+def puffin_file(vectors: Sequence[tuple[str, int, bytes]]) -> tuple[bytes, list[int]]:
+    """Return a Puffin file of deletion vectors, and the offset of each.
+
+    A vector is the location of its data file, the number of deleted rows, and the bytes.
+    """
+    content = bytearray(_PUFFIN)
+    offsets, blobs = [], []
+    for location, cardinality, data in vectors:
+        offsets.append(len(content))
+        blobs.append(
+            {
+                "type": "deletion-vector-v1",
+                "fields": [_POSITION_ID],
+                "snapshot-id": -1,
+                "sequence-number": -1,
+                "offset": len(content),
+                "length": len(data),
+                "properties": {"referenced-data-file": location, "cardinality": str(cardinality)},
+            }
+        )
+        content += data
+    footer = json.dumps({"blobs": blobs, "properties": {}}).encode()
+    content += _PUFFIN + footer + struct.pack("<ii", len(footer), 0) + _PUFFIN
+    return bytes(content), offsets
 
 
 @dataclass(frozen=True, slots=True)

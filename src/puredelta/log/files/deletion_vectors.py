@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import BinaryIO, TypeAlias
+from typing import BinaryIO, TypeAlias, TypeVar
 
 import pyarrow.compute as pc
 
@@ -30,10 +30,14 @@ from puredelta.protocol.actions.actions import Add, DeletionVectorDescriptor
 from puredelta.protocol.actions.deletion_vector import (
     EncodedVector,
     RowIndexes,
+    block_data,
+    checked_bitmap,
     decode_block,
     decode_inline,
     encode_vector,
     encode_vectors,
+    framed,
+    inline_data,
     require_file_version,
     vector_path,
     vector_range,
@@ -47,6 +51,9 @@ from puredelta.store.registry import open_store
 _READERS_MAX = 8
 
 _Vectors: TypeAlias = Mapping[int, DeletionVectorDescriptor]
+D = TypeVar("D")
+_Decode: TypeAlias = Callable[[bytes, DeletionVectorDescriptor], D]
+_Decoders: TypeAlias = tuple[Callable[[DeletionVectorDescriptor], D], _Decode[D]]
 
 
 def read_positions(
@@ -57,6 +64,34 @@ def read_positions(
     Keys are indexes into ``files``; positions are sorted and distinct. A file with several
     vectors is opened once; ``open_at`` opens the directory it is in.
     """
+    return _read_all(files, root_uri, (decode_inline, decode_block), open_at)
+
+
+def read_blobs(
+    files: FileTable, root_uri: str, *, open_at: Callable[[str], Store] = open_store
+) -> dict[int, bytes]:
+    """Return the vectors of the files as the bytes of one in a file, checked.
+
+    Keys are indexes into ``files``. Iceberg's blobs have the same bytes.
+    """
+
+    def in_log(vector: DeletionVectorDescriptor) -> bytes:
+        return framed_bitmap(inline_data(vector), vector)
+
+    def in_file(block: bytes, vector: DeletionVectorDescriptor) -> bytes:
+        return framed_bitmap(block_data(block, vector), vector)
+
+    def framed_bitmap(data: bytes, vector: DeletionVectorDescriptor) -> bytes:
+        checked_bitmap(data, vector)
+        return framed(data)
+
+    return _read_all(files, root_uri, (in_log, in_file), open_at)
+
+
+def _read_all(
+    files: FileTable, root_uri: str, decoders: _Decoders[D], open_at: Callable[[str], Store]
+) -> dict[int, D]:
+    in_log, in_file = decoders
     inline: dict[int, DeletionVectorDescriptor] = {}
     stored: defaultdict[str, dict[int, DeletionVectorDescriptor]] = defaultdict(dict)
     for index, vector in _descriptors(files).items():
@@ -65,12 +100,12 @@ def read_positions(
             inline[index] = vector
         else:
             stored[absolute_uri(root_uri, path)][index] = vector
-    positions = {index: decode_inline(vector) for index, vector in inline.items()}
+    decoded = {index: in_log(vector) for index, vector in inline.items()}
     with ThreadPoolExecutor(_READERS_MAX, "puredelta-dv") as readers:
-        read = partial(_read_file, open_at=open_at)
+        read = partial(_read_file, open_at=open_at, decode=in_file)
         for found in readers.map(read, stored.keys(), stored.values()):
-            positions.update(found)
-    return positions
+            decoded.update(found)
+    return decoded
 
 
 def read_vector(vector: DeletionVectorDescriptor, root_uri: str, *, store: Store) -> RowIndexes:
@@ -84,8 +119,9 @@ def read_vector(vector: DeletionVectorDescriptor, root_uri: str, *, store: Store
     uri = absolute_uri(root_uri, path)
     below = path_below_root(root_uri, path)
     if below is None:
-        return _read_file(uri, {0: vector}, open_at=store.at)[0]
-    return _read_opened(uri, {0: vector}, open_file=partial(store.open, below))[0]
+        return _read_file(uri, {0: vector}, open_at=store.at, decode=decode_block)[0]
+    opened = partial(store.open, below)
+    return _read_opened(uri, {0: vector}, open_file=opened, decode=decode_block)[0]
 
 
 def vector_indexes(files: FileTable) -> Sequence[int]:
@@ -122,16 +158,21 @@ def _require_possible(files: FileTable) -> None:
 
 
 def _read_file(
-    uri: str, vectors: _Vectors, *, open_at: Callable[[str], Store]
-) -> dict[int, RowIndexes]:
+    uri: str, vectors: _Vectors, *, open_at: Callable[[str], Store], decode: _Decode[D]
+) -> dict[int, D]:
     directory, _, name = uri.rpartition("/")
-    return _read_opened(uri, vectors, open_file=lambda: open_at(directory).open(name))
+    opened = partial(_open_at, open_at, directory, name)
+    return _read_opened(uri, vectors, open_file=opened, decode=decode)
+
+
+def _open_at(open_at: Callable[[str], Store], directory: str, name: str) -> BinaryIO:
+    return open_at(directory).open(name)
 
 
 def _read_opened(
-    uri: str, vectors: _Vectors, *, open_file: Callable[[], BinaryIO]
-) -> dict[int, RowIndexes]:
-    positions = {}
+    uri: str, vectors: _Vectors, *, open_file: Callable[[], BinaryIO], decode: _Decode[D]
+) -> dict[int, D]:
+    decoded = {}
     try:
         with open_file() as file:
             first_byte, size = file.read(1), file.seek(0, io.SEEK_END)
@@ -140,10 +181,10 @@ def _read_opened(
                 offset, length = vector_range(vector)
                 file.seek(offset)
                 # Not to be asked for more than there is: memory would be taken for all of it.
-                positions[index] = decode_block(file.read(min(length, size)), vector)
+                decoded[index] = decode(file.read(min(length, size)), vector)
     except FileNotFoundError as missing:
         raise CorruptTableError(Message.FILE_NOT_FOUND_DELETION_VECTOR, path=uri) from missing
-    return positions
+    return decoded
 
 
 VECTOR_FILE_BYTES = 2 * 1024 * 1024

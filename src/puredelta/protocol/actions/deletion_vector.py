@@ -109,6 +109,11 @@ def _file_uuid(descriptor: DeletionVectorDescriptor) -> uuid.UUID:
 
 def decode_inline(descriptor: DeletionVectorDescriptor) -> RowIndexes:
     """Return the positions of a vector in the log itself; errors as `decode_block`."""
+    return _positions(inline_data(descriptor), descriptor)
+
+
+def inline_data(descriptor: DeletionVectorDescriptor) -> bytes:
+    """Return the bitmap of a vector in the log itself as bytes."""
     try:
         data = z85_decode(descriptor.path_or_inline)
     except ValueError as error:
@@ -116,7 +121,7 @@ def decode_inline(descriptor: DeletionVectorDescriptor) -> RowIndexes:
     if not 0 <= descriptor.size_bytes <= len(data):
         raise _wrong_size(len(data), descriptor)
     # Z85 encodes groups of four bytes, so padding may follow.
-    return _checked(data[: descriptor.size_bytes], descriptor)
+    return data[: descriptor.size_bytes]
 
 
 def decode_block(block: bytes, descriptor: DeletionVectorDescriptor) -> RowIndexes:
@@ -127,6 +132,11 @@ def decode_block(block: bytes, descriptor: DeletionVectorDescriptor) -> RowIndex
             (DELTA_DELETION_VECTOR_SIZE_MISMATCH, ..._CHECKSUM_MISMATCH, ..._INVALID,
             ..._CARDINALITY_MISMATCH).
     """
+    return _positions(block_data(block, descriptor), descriptor)
+
+
+def block_data(block: bytes, descriptor: DeletionVectorDescriptor) -> bytes:
+    """Return the bitmap in the bytes of `vector_range`, with the sum checked."""
     if len(block) < descriptor.size_bytes + _FRAME_BYTES:
         raise _wrong_size(max(len(block) - _FRAME_BYTES, 0), descriptor)
     (size,) = struct.unpack_from(">i", block)
@@ -141,7 +151,7 @@ def decode_block(block: bytes, descriptor: DeletionVectorDescriptor) -> RowIndex
             data=zlib.crc32(data),
             crc=crc,
         )
-    return _checked(data, descriptor)
+    return data
 
 
 def require_file_version(first_byte: bytes, descriptor: DeletionVectorDescriptor) -> None:
@@ -154,8 +164,13 @@ def require_file_version(first_byte: bytes, descriptor: DeletionVectorDescriptor
         raise _invalid(f"its file has the version byte {first_byte.hex() or 'none'}", descriptor)
 
 
-def _checked(data: bytes, descriptor: DeletionVectorDescriptor) -> RowIndexes:
+def _positions(data: bytes, descriptor: DeletionVectorDescriptor) -> RowIndexes:
     """Expand a bitmap of the size that the log says: some bytes may hold millions of rows."""
+    return np.frombuffer(checked_bitmap(data, descriptor).to_array(), dtype=np.uint64)
+
+
+def checked_bitmap(data: bytes, descriptor: DeletionVectorDescriptor) -> BitMap64:
+    """Return a bitmap with as many rows as the log says."""
     bitmap = decode_bitmap(data)
     if len(bitmap) != descriptor.cardinality:
         raise CorruptTableError(
@@ -164,7 +179,7 @@ def _checked(data: bytes, descriptor: DeletionVectorDescriptor) -> RowIndexes:
             bitmap_count=len(bitmap),
             cardinality=descriptor.cardinality,
         )
-    return np.frombuffer(bitmap.to_array(), dtype=np.uint64)
+    return bitmap
 
 
 # --- writing --------------------------------------------------------------------------------
@@ -187,6 +202,11 @@ def encode_vector(positions: RowIndexes) -> EncodedVector:
     return EncodedVector(data, len(bitmap))
 
 
+def framed(data: bytes) -> bytes:
+    """Return a bitmap with its size and its sum, as in files of Delta and of Iceberg."""
+    return struct.pack(">i", len(data)) + data + struct.pack(">I", zlib.crc32(data))
+
+
 def encode_vectors(
     vectors: Sequence[EncodedVector], file_id: uuid.UUID, *, prefix: str = ""
 ) -> tuple[bytes, tuple[DeletionVectorDescriptor, ...]]:
@@ -207,7 +227,7 @@ def encode_vectors(
                 cardinality=vector.cardinality,
             )
         )
-        content += struct.pack(">i", len(data)) + data + struct.pack(">I", zlib.crc32(data))
+        content += framed(data)
     return bytes(content), tuple(descriptors)
 
 
