@@ -25,7 +25,8 @@ from puredelta.catalogs.catalog import (
 from puredelta.catalogs.failures import wrong_answer
 
 _SCHEMES = frozenset({"s3", "s3a", "abfs", "abfss", "gs", "gcs"})
-_CONTROL = re.compile("[\x00-\x1f\x7f]")
+_CONTROL = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
+_BUCKET = re.compile(r"[\w.-]+(@[\w.-]+)?", re.ASCII)
 _VERSION_MAX = 2**63 - 2
 _OPTIONS = {
     "s3.access-key-id": "access_key_id",
@@ -55,7 +56,27 @@ def mapping(value: object, what: str, source: str) -> Mapping[str, Any]:
 def texts(value: object, what: str, source: str) -> Mapping[str, str]:
     """Return an object whose values are texts; values of null are left out."""
     found = mapping({} if value is None else value, what, source)
+    if any(isinstance(text, Mapping | list) for text in found.values()):
+        raise wrong_answer(source, f"{what} has a value that is no text")
     return {str(key): str(text) for key, text in found.items() if text is not None}
+
+
+def rows(value: object, what: str, source: str) -> Sequence[Any]:
+    """Return a part of an answer that must be a list; null is an empty one."""
+    found = () if value is None else value
+    if not isinstance(found, Sequence) or isinstance(found, str):
+        raise wrong_answer(source, f"{what} is no list")
+    return found
+
+
+def _shown(location: str) -> str:
+    """Return a location as messages show it: without a query and a user, which can be secrets.
+
+    >>> _shown("s3://id:secret@lake/t?X-Amz-Signature=secret")
+    "'s3://***@lake/t?***'"
+    """
+    path, mark, _ = location.partition("?")
+    return repr(re.sub("//[^/]*:[^/]*@", "//***@", path) + (f"{mark}***" if mark else ""))
 
 
 def location_from(text: str, source: str, *, allow_local: bool) -> str:
@@ -67,18 +88,22 @@ def location_from(text: str, source: str, *, allow_local: bool) -> str:
     >>> location_from("s3://lake/t%20x/", "a.b.c", allow_local=False)
     's3://lake/t x'
     """
-    parts = urlsplit(text)
+    shown = _shown(text)
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        raise wrong_answer(source, f"the location {shown} is no plain path") from None
     path = unquote(parts.path)
     is_local = parts.scheme in {"", "file"}
     if _CONTROL.search(unquote(text)) or any(part in {".", ".."} for part in path.split("/")):
-        raise wrong_answer(source, f"the location {text!r} is no plain path")
+        raise wrong_answer(source, f"the location {shown} is no plain path")
     if "?" in text or "#" in text or ("@" in parts.netloc and not parts.scheme.startswith("abfs")):
-        raise wrong_answer(source, f"the location {text!r} has more than a path")
+        raise wrong_answer(source, f"the location {shown} has more than a path")
     if is_local:
         if not allow_local:
             raise wrong_answer(
                 source,
-                f"the location {text!r} is on a local disk, and the catalog is on another machine. "
+                f"the location {shown} is on a local disk, and the catalog is on another machine. "
                 "If both see the same disk, set spark.puredelta.catalog.NAME.local_files to true",
             )
         if (
@@ -86,10 +111,11 @@ def location_from(text: str, source: str, *, allow_local: bool) -> str:
             or parts.netloc not in {"", "localhost"}
             or path.strip("/") == ""
         ):
-            raise wrong_answer(source, f"the location {text!r} is no absolute path")
+            raise wrong_answer(source, f"the location {shown} is no absolute path")
         return f"file:{path}".rstrip("/")
-    if parts.scheme not in _SCHEMES or not parts.netloc or not path.strip("/"):
-        raise wrong_answer(source, f"the location {text!r} names no directory of known storage")
+    is_known = parts.scheme in _SCHEMES and _BUCKET.fullmatch(parts.netloc)
+    if not is_known or not path.strip("/"):
+        raise wrong_answer(source, f"the location {shown} names no directory of known storage")
     return f"{parts.scheme}://{parts.netloc}{path}".rstrip("/")
 
 
@@ -111,7 +137,9 @@ def described_table(
     source = str(name)
     whole = mapping(answer, "the answer", source)
     location = whole.get("storage_location")
-    rows = [mapping(row, "a column", source) for row in whole.get("columns") or ()]
+    columns = [
+        mapping(row, "a column", source) for row in rows(whole.get("columns"), "columns", source)
+    ]
     return CatalogEntry(
         name=name,
         format=str(whole.get("data_source_format") or "").lower(),
@@ -122,7 +150,7 @@ def described_table(
         else None,
         columns=tuple(
             (member(row, "name", str, source), member(row, "type_text", str, source))
-            for row in rows
+            for row in columns
         ),
     )
 
@@ -135,7 +163,7 @@ def loaded_table(answer: object, name: TableIdentifier, *, allow_local: bool = T
     kind = member(metadata, "table-type", str, source)
     if kind not in TableKind.__members__:
         raise wrong_answer(source, f"table-type is {kind!r}")
-    commits = tuple(_commits(whole.get("commits") or (), source))
+    commits = tuple(_commits(rows(whole.get("commits"), "commits", source), source))
     latest = whole.get("latest-table-version")
     table = LoadedTable(
         name=name,
@@ -144,7 +172,7 @@ def loaded_table(answer: object, name: TableIdentifier, *, allow_local: bool = T
         location=location_from(
             member(metadata, "location", str, source), source, allow_local=allow_local
         ),
-        etag=metadata.get("etag"),
+        etag=None if metadata.get("etag") is None else member(metadata, "etag", str, source),
         properties=texts(metadata.get("properties"), "properties", source),
         commits=commits,
         latest_version=None if latest is None else _number(latest, "latest-table-version", source),
@@ -154,8 +182,8 @@ def loaded_table(answer: object, name: TableIdentifier, *, allow_local: bool = T
 
 
 def _commits(values: Sequence[Any], source: str) -> Iterator[RatifiedCommit]:
-    rows = [mapping(value, "a commit", source) for value in values]
-    for row in sorted(rows, key=lambda row: _number(row.get("version"), "version", source)):
+    found = [mapping(value, "a commit", source) for value in values]
+    for row in sorted(found, key=lambda row: _number(row.get("version"), "version", source)):
         commit = RatifiedCommit(
             version=row["version"],
             timestamp_ms=_number(row.get("timestamp"), "timestamp", source),
@@ -173,8 +201,10 @@ def _commits(values: Sequence[Any], source: str) -> Iterator[RatifiedCommit]:
 
 
 def _number(value: object, what: str, source: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _VERSION_MAX:
-        raise wrong_answer(source, f"{what} is {value!r}")
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise wrong_answer(source, f"{what} is {type(value).__name__}, not int")
+    if not 0 <= value <= _VERSION_MAX:
+        raise wrong_answer(source, f"{what} is {value}")
     return value
 
 
@@ -213,7 +243,11 @@ def staged_table(answer: object, name: TableIdentifier, *, allow_local: bool) ->
 
 def _features(value: object, source: str) -> tuple[str, ...]:
     protocol = mapping({} if value is None else value, "the protocol", source)
-    names = [*(protocol.get("reader-features") or ()), *(protocol.get("writer-features") or ())]
+    names = [
+        name
+        for key in ("reader-features", "writer-features")
+        for name in rows(protocol.get(key), key, source)
+    ]
     return tuple(dict.fromkeys(str(name) for name in names))
 
 
@@ -221,18 +255,26 @@ def vended_keys(answer: object, source: str) -> tuple[VendedKeys, ...]:
     """Return the keys of ``{storage-credentials: [...]}``."""
     whole = mapping(answer, "the answer", source)
     found = []
-    for value in whole.get("storage-credentials") or ():
+    for value in rows(whole.get("storage-credentials"), "storage-credentials", source):
         row = mapping(value, "a key", source)
         config = texts(row.get("config"), "config", source)
         expires = row.get("expiration-time-ms")
         found.append(
             VendedKeys(
-                prefix=unquote(member(row, "prefix", str, source)),
+                prefix=_prefix(member(row, "prefix", str, source), source),
                 options={_OPTIONS[key]: text for key, text in config.items() if key in _OPTIONS},
                 expires_ms=None if expires is None else _number(expires, "expiration", source),
             )
         )
     return tuple(found)
+
+
+def _prefix(text: str, source: str) -> str:
+    try:
+        urlsplit(text)
+    except ValueError:
+        raise wrong_answer(source, f"the prefix {_shown(text)} is no location") from None
+    return unquote(text)
 
 
 _OLDER = {

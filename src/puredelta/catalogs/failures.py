@@ -35,6 +35,9 @@ _CODES = {
 class CatalogRequestError(DeltaError):
     """A catalog refused a request, or did not answer it; the text never shows a token."""
 
+    retry_after_s: float | None = None
+    """For how long the server wants no other request, if it says so."""
+
     def __init__(self, message: str, *, refusal: Refusal, **details: object) -> None:
         code = _CODES.get(refusal, ErrorCode.CATALOG_REQUEST_FAILED)
         DeltaError.__init__(self, message, code=code, **details)
@@ -49,10 +52,13 @@ def _rebuild(message: str, refusal: Refusal, details: dict[str, object]) -> Cata
     return CatalogRequestError(message, refusal=refusal, **details)
 
 
+NOTHING_CHANGED = "Nothing was changed."
+
+
 def wrong_answer(source: str, problem: str) -> CatalogRequestError:
     """Return the failure of an answer that no catalog may give."""
     return CatalogRequestError(
-        f"The catalog's answer about {source} cannot be used: {problem}. Nothing was changed. Tell "
+        f"The catalog's answer about {source} cannot be used: {problem}. {NOTHING_CHANGED} Tell "
         "the administrator of the catalog.",
         refusal=Refusal.INVALID,
         table=source,

@@ -10,13 +10,13 @@ import base64
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlencode
 
-from puredelta.catalogs.failures import CatalogRequestError, Refusal
+from puredelta.catalogs.failures import CatalogRequestError, Refusal, refusal_of
 from puredelta.catalogs.transport import HttpRequest, Send
 
 _RENEWED_BEFORE_S = 60.0
@@ -33,6 +33,26 @@ class TokenSource(Protocol):
     def renew(self) -> bool:
         """Forget a token that was refused; return whether another one may follow."""
 
+    def secrets(self) -> Sequence[str]:
+        """Return the texts that no message may show, as far as they are known without a request."""
+
+
+def _whole(text: str) -> str:
+    """Return a token without the line break of a file.
+
+    Raises:
+        CatalogRequestError: it has a character that no token has, such as a space.
+    """
+    token = text.strip()
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise CatalogRequestError(
+            "The token of the catalog has a character that no token has, such as a space or a line "
+            "break, and was not sent. Let the setting, file or variable have the token alone, "
+            "without the word Bearer.",
+            refusal=Refusal.NOT_ALLOWED,
+        )
+    return token
+
 
 @dataclass(frozen=True, slots=True)
 class TokenFunction:
@@ -43,11 +63,18 @@ class TokenFunction:
     def token(self) -> str | None:
         """Return what the function says now, without the line break of a file."""
         text = self.read()
-        return text.strip() or None if text is not None else None
+        return None if text is None else _whole(text) or None
 
     def renew(self) -> bool:
         """Return whether asking again may help: never, because each request asks."""
         return False
+
+    def secrets(self) -> Sequence[str]:
+        """Return the token of now."""
+        try:
+            return tuple(filter(None, (self.token(),)))
+        except CatalogRequestError:
+            return ()
 
 
 def fixed_token(text: str | None) -> TokenFunction:
@@ -64,7 +91,7 @@ def token_from_file(path: str) -> TokenFunction:
 
     def read() -> str:
         try:
-            return Path(path).read_text(encoding="utf-8")
+            return Path(path).read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             raise CatalogRequestError(
                 f"The token file {path} cannot be read: {type(error).__name__}. Check the setting "
@@ -145,6 +172,11 @@ class OAuthTokens:
             self._known = None
         return True
 
+    def secrets(self) -> Sequence[str]:
+        """Return the secret of the client, and the token of now."""
+        known = self._known
+        return self._secrets if known is None else (*self._secrets, known)
+
     def _fetch(self) -> None:
         body = urlencode({"grant_type": "client_credentials", "scope": "all-apis"}).encode()
         request = HttpRequest(
@@ -159,7 +191,15 @@ class OAuthTokens:
         )
         answer = self._send(request)
         found = answer.json if isinstance(answer.json, Mapping) else {}
-        token, lifetime = found.get("access_token"), found.get("expires_in")
+        token, lives_s = found.get("access_token"), _lifetime(found.get("expires_in"))
+        if refusal_of(answer.status, None) is Refusal.NO_ANSWER:
+            raise CatalogRequestError(
+                f"The token server {self._url} has no answer now (status {answer.status}). Try "
+                "again later.",
+                refusal=Refusal.NO_ANSWER,
+                url=self._url,
+                status=answer.status,
+            )
         if not answer.is_success or not isinstance(token, str) or not token:
             raise CatalogRequestError(
                 f"The token server {self._url} gave no token for the client credentials (status "
@@ -169,6 +209,18 @@ class OAuthTokens:
                 url=self._url,
                 status=answer.status,
             )
-        lives_s = float(lifetime) if isinstance(lifetime, int | float) else _LIFETIME_S
-        self._known = token
+        self._known = _whole(token)
         self._renew_at = self._clock() + max(lives_s - _RENEWED_BEFORE_S, lives_s / 2)
+
+
+def _lifetime(stated: object) -> float:
+    """Return the seconds that a token lives, by what its server says.
+
+    >>> _lifetime(60), _lifetime("60"), _lifetime(None)
+    (60.0, 60.0, 3600.0)
+    """
+    try:
+        seconds = float(stated) if isinstance(stated, int | float | str) else _LIFETIME_S
+    except (ValueError, OverflowError):
+        return _LIFETIME_S
+    return seconds if 0 <= seconds < float("inf") else _LIFETIME_S

@@ -12,6 +12,7 @@ import http.client
 import ipaddress
 import json
 import ssl
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
@@ -24,6 +25,7 @@ from puredelta.errors import InvalidRequestError, Message
 
 TIMEOUT_S = 60.0
 _ANSWER_BYTES_MAX = 64 << 20
+_READ_BYTES = 1 << 16
 _SUCCESS = range(200, 300)
 _REDIRECTS = range(300, 400)
 
@@ -49,6 +51,8 @@ class Answer:
     """None if there is no body, or none that is JSON."""
     text: str = field(default="", repr=False)
     """The body, if it is no JSON."""
+    retry_after_s: float | None = None
+    """For how long the server wants no other request; None if it does not say."""
 
     @property
     def is_success(self) -> bool:
@@ -142,35 +146,67 @@ class HttpTransport:
         sent = urllib.request.Request(  # noqa: S310 - `require_safe_url` has looked at the scheme
             request.url, data=request.body, headers=dict(request.headers), method=request.method
         )
+        until = time.monotonic() + self._timeout_s
         try:
             with opener.open(sent, timeout=self._timeout_s) as response:
-                return _answer(request, response.status, response)
+                return _answer(request, response, _body(request, response, until))
         except urllib.error.HTTPError as refused:
             with refused:
-                return _answer(request, refused.code, refused)
-        except (OSError, http.client.HTTPException) as error:
+                return _refused(request, refused, until)
+        except (OSError, http.client.HTTPException, ValueError) as error:
             raise _unanswered(request, error) from None
 
 
-def _answer(request: HttpRequest, status: int, body: IO[bytes]) -> Answer:
+def _refused(request: HttpRequest, refused: urllib.error.HTTPError, until: float) -> Answer:
+    try:
+        return _answer(request, refused, _body(request, refused, until))
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise _unanswered(request, error) from None
+
+
+def _body(request: HttpRequest, response: Any, until: float) -> bytes:
+    """Read a body that has a limit in size, and in time even if it comes byte by byte."""
+    parts, size = [], 0
+    while part := response.read1(_READ_BYTES):
+        parts.append(part)
+        size += len(part)
+        if size > _ANSWER_BYTES_MAX:
+            raise CatalogRequestError(
+                f"{_place(request)} answered with more than {_ANSWER_BYTES_MAX} bytes. Check that "
+                "the setting uri names a catalog.",
+                refusal=Refusal.NO_ANSWER,
+            )
+        if time.monotonic() > until:
+            raise TimeoutError("the answer took longer than timeout_s")
+    if response.length:  # `read1` does not say that the connection was closed too early
+        raise http.client.IncompleteRead(b"", response.length)
+    return b"".join(parts)
+
+
+def _answer(request: HttpRequest, response: Any, content: bytes) -> Answer:
+    status, waits = response.status, _seconds_of(response.headers.get("Retry-After"))
     if status in _REDIRECTS:
         raise CatalogRequestError(
             f"{_place(request)} answered with a redirect (status {status}), which is not followed: "
             "the token would go to another address. Name the final address in the setting uri.",
             refusal=Refusal.INVALID,
             status=status,
-        )
-    content = body.read(_ANSWER_BYTES_MAX + 1)
-    if len(content) > _ANSWER_BYTES_MAX:
-        raise CatalogRequestError(
-            f"{_place(request)} answered with more than {_ANSWER_BYTES_MAX} bytes. Check that the "
-            "setting uri names a catalog.",
-            refusal=Refusal.NO_ANSWER,
-        )
+        ) from None
     try:
-        return Answer(status=status, json=json.loads(content) if content else None)
-    except ValueError:
-        return Answer(status=status, json=None, text=content[:1000].decode(errors="replace"))
+        value = json.loads(content) if content else None
+    except (ValueError, RecursionError):
+        text = content[:1000].decode(errors="replace")
+        return Answer(status=status, json=None, text=text, retry_after_s=waits)
+    return Answer(status=status, json=value, retry_after_s=waits)
+
+
+def _seconds_of(text: str | None) -> float | None:
+    """Return the seconds of a header Retry-After; None for a date, which clocks may see otherwise.
+
+    >>> _seconds_of("2"), _seconds_of("Wed, 21 Oct 2026 07:28:00 GMT"), _seconds_of(None)
+    (2.0, None, None)
+    """
+    return float(text) if text is not None and text.isascii() and text.isdecimal() else None
 
 
 def _unanswered(request: HttpRequest, error: Exception) -> CatalogRequestError:

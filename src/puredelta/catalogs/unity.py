@@ -11,7 +11,8 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
 from puredelta.catalogs.answers import (
@@ -21,6 +22,7 @@ from puredelta.catalogs.answers import (
     mapping,
     member,
     older_keys,
+    rows,
     staged_table,
     vended_keys,
 )
@@ -40,9 +42,18 @@ from puredelta.catalogs.catalog import (
     VendedKeys,
     is_same_place,
 )
-from puredelta.catalogs.failures import CatalogRequestError, Refusal, refusal_of
+from puredelta.catalogs.failures import (
+    NOTHING_CHANGED,
+    CatalogRequestError,
+    Refusal,
+    refusal_of,
+    wrong_answer,
+)
 from puredelta.catalogs.tokens import TokenSource
 from puredelta.catalogs.transport import Answer, HttpRequest, Send, without_secrets
+
+_Name = TypeVar("_Name", str, TableIdentifier)
+_Value = TypeVar("_Value")
 
 DERIVED_PROPERTIES = (
     "delta.minReaderVersion",
@@ -144,8 +155,11 @@ def creation_json(creation: TableCreation) -> dict[str, Any]:
 
 _API = "/api/2.1/unity-catalog"
 _PAGE = 100
+_PAGES_MAX = 100_000
 _READS_MAX = 4
 _WAIT_S = 0.2
+_WAIT_MAX_S = 30.0
+"""However long the server wants no other request."""
 _UNAUTHENTICATED = 401
 _NOT_FOUND = 404
 _NO_API = (
@@ -204,7 +218,7 @@ class UnityCatalog:
     def schema(self, name: str) -> DescribedSchema:
         """Return the schema, with its comment and properties."""
         answer = self._read(f"/schemas/{_full_name(self.name, name)}")
-        return described_schema(answer, name)
+        return self._understood(described_schema, answer, name)
 
     def create_schema(self, schema: DescribedSchema) -> None:
         """Make a schema; a location is the root of its managed tables."""
@@ -230,7 +244,9 @@ class UnityCatalog:
                 name=name, format="delta", kind=table.kind.name, location=table.location
             )
         answer = self._read(f"/tables/{_full_name(*name.parts)}")
-        return described_table(answer, name, allow_local=self.allow_local)
+        return self._understood(
+            partial(described_table, allow_local=self.allow_local), answer, name
+        )
 
     def default_location(self, name: TableIdentifier) -> str | None:
         """Return None: the server chooses, see `stage`."""
@@ -262,13 +278,15 @@ class UnityCatalog:
 
     def load(self, name: TableIdentifier) -> LoadedTable:
         """Return the table, with the commits that are not forgotten yet."""
-        answer = self._read(_table_path(name))
-        return loaded_table(answer, name, allow_local=self.allow_local)
+        return self._loaded(self._read(_table_path(name)), name)
+
+    def _loaded(self, answer: Any, name: TableIdentifier) -> LoadedTable:
+        return self._understood(partial(loaded_table, allow_local=self.allow_local), answer, name)
 
     def stage(self, name: TableIdentifier) -> StagedTable:
         """Ask for the place of a new table; a second request makes a second place."""
         answer = self._call("POST", f"{_schema_path(name)}/staging-tables", {"name": name.table})
-        return staged_table(answer, name, allow_local=self.allow_local)
+        return self._understood(partial(staged_table, allow_local=self.allow_local), answer, name)
 
     def create(self, creation: TableCreation) -> LoadedTable:
         """Make a table known whose version 0 is written."""
@@ -313,14 +331,14 @@ class UnityCatalog:
             return ()
         path = f"{_table_path(table.name)}/credentials"
         answer = self._read(path, {"operation": operation.value})
-        return vended_keys(answer, str(table.name))
+        return self._understood(vended_keys, answer, str(table.name))
 
     def keys_of_stage(self, staged: StagedTable) -> Sequence[VendedKeys]:
         """Return the keys for the place of a new table."""
         if staged.location.startswith(_LOCAL_PREFIX):
             return ()
         path = f"/delta/v1/staging-tables/{quote(staged.table_id, safe='')}/credentials"
-        return vended_keys(self._read(path), staged.location)
+        return self._understood(vended_keys, self._read(path), staged.location)
 
     def keys_of_path(self, location: str) -> Sequence[VendedKeys]:
         """Return the keys for the location of a new external table."""
@@ -328,7 +346,7 @@ class UnityCatalog:
             return ()
         body = {"url": location, "operation": "PATH_CREATE_TABLE"}
         answer = self._call("POST", "/temporary-path-credentials", body)
-        return older_keys(answer, location, location)
+        return self._understood(partial(older_keys, location=location), answer, location)
 
     def _written(self, answer: Any, name: TableIdentifier) -> LoadedTable:
         """Return the table after a write that the server has acknowledged.
@@ -336,11 +354,27 @@ class UnityCatalog:
         An answer that cannot be used leaves the outcome open, as one that never came.
         """
         try:
-            return loaded_table(answer, name, allow_local=self.allow_local)
+            return self._loaded(answer, name)
         except CatalogRequestError as unusable:
-            raise CatalogRequestError(
-                unusable.message, refusal=Refusal.NO_ANSWER, **unusable.details
-            ) from None
+            text = unusable.message.replace(NOTHING_CHANGED, "The request may be carried out.")
+            raise CatalogRequestError(text, refusal=Refusal.NO_ANSWER, **unusable.details) from None
+
+    def _understood(self, read: Callable[[Any, _Name], _Value], answer: Any, name: _Name) -> _Value:
+        """Return what an answer says; one that cannot be used shows no secret of the request.
+
+        Whatever goes wrong with it is its fault, so a write never looks as if it had failed.
+        """
+        try:
+            return read(answer, name)
+        except CatalogRequestError as wrong:
+            failure = wrong
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as odd:
+            failure = wrong_answer(str(name), f"it is not as the API says ({type(odd).__name__})")
+        raise CatalogRequestError(
+            without_secrets(failure.message, self.tokens.secrets()),
+            refusal=failure.refusal,
+            **failure.details,
+        ) from None
 
     def _update(
         self, table: LoadedTable, updates: Sequence[Mapping[str, Any]], *, etag: str | None
@@ -354,17 +388,20 @@ class UnityCatalog:
     def _pages(self, path: str, key: str, query: Mapping[str, str]) -> Iterator[Mapping[str, Any]]:
         page_token: str | None = None
         seen: set[str] = set()
-        while True:
+        for _ in range(_PAGES_MAX):
             asked = {**query, "max_results": str(_PAGE)}
             if page_token is not None:
                 asked["page_token"] = page_token
             whole = mapping(self._read(path, asked), "the answer", path)
-            for row in whole.get(key) or ():
+            for row in rows(whole.get(key), key, path):
                 yield mapping(row, "a row", path)
-            page_token = whole.get("next_page_token") or None
-            if page_token is None or page_token in seen:
+            if not whole.get("next_page_token"):
+                return
+            page_token = member(whole, "next_page_token", str, path)
+            if page_token in seen:
                 return
             seen.add(page_token)
+        raise wrong_answer(path, f"it has more than {_PAGES_MAX} pages")
 
     def _read(self, path: str, query: Mapping[str, str] | None = None) -> Any:
         """Ask until an answer comes, a few times."""
@@ -374,7 +411,8 @@ class UnityCatalog:
             except CatalogRequestError as failure:  # noqa: PERF203 - a request takes longer
                 if failure.refusal is not Refusal.NO_ANSWER:
                     raise
-                self.sleep(random.uniform(0.5, 1) * _WAIT_S * 2**number)  # noqa: S311 - no secret
+                wait_s = random.uniform(0.5, 1) * _WAIT_S * 2**number  # noqa: S311 - no secret
+                self.sleep(max(wait_s, failure.retry_after_s or 0.0))
         return self._call("GET", path, query=query)
 
     def _call(
@@ -415,12 +453,15 @@ class UnityCatalog:
             f"{f' ({kind})' if kind else ''}: {(said or refusal.value).rstrip('.')}."
         )
         hint = _HINTS.get(refusal, "")
-        return CatalogRequestError(
+        failure = CatalogRequestError(
             without_secrets(f"{text}{hint}", secrets),
             refusal=refusal,
             catalog=self.name,
             status=answer.status,
         )
+        if answer.retry_after_s is not None:
+            failure.retry_after_s = min(answer.retry_after_s, _WAIT_MAX_S)
+        return failure
 
 
 _HINTS = {

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
 import puredelta
@@ -110,3 +111,27 @@ def test_a_catalog_that_spark_would_load_is_a_warning(spark: SparkSession, name:
     finally:
         for key in settings:
             spark.conf.unset(key)
+
+
+def test_a_secret_that_spark_would_log_is_a_warning(
+    spark: SparkSession,
+    server: UnityServer,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    began_with = {"spark.eventLog.enabled": "true", f"{PREFIX}.token": "***"}
+    conf = SparkConf(loadDefaults=False).setAll(list(began_with.items()))
+    monkeypatch.setattr(type(spark.sparkContext), "getConf", lambda _: conf)
+    session = spark.newSession()
+    session.conf.set(f"{PREFIX}.token", ANN)
+    session.conf.set(f"{PREFIX}.uri", server.url)
+    session.conf.set(PREFIX, "io.unitycatalog.spark.UCSingleCatalog")
+    assert session_catalog(session, "main")
+    assert not caplog.text, "the session began with the key, so Spark hides its values"
+    session.conf.set("spark.sql.catalog.other.uri", server.url)
+    session.conf.set("spark.sql.catalog.other.token", BOB)
+    session.conf.set("spark.sql.catalog.other", "io.unitycatalog.spark.UCSingleCatalog")
+    assert session_catalog(session, "other")
+    assert session_catalog(session, "other")
+    assert caplog.text.count("spark.sql.catalog.other.token was set while") == 1
+    assert BOB not in caplog.text

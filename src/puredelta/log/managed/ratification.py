@@ -127,7 +127,8 @@ class _Ratification:
     def _settle(self) -> PutOutcome:
         """Send the request until its outcome is known."""
         for wait_s in _WAITS_S:
-            self.sleep(wait_s)
+            asked_s = None if self.failure is None else self.failure.retry_after_s
+            self.sleep(max(wait_s, asked_s or 0.0))
             outcome = self._send()
             if outcome is not None:
                 return outcome

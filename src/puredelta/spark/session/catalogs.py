@@ -6,6 +6,7 @@ the way of every location, and its log is opened through the catalog.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,6 +30,7 @@ from puredelta.catalogs.settings import (
     catalog_names,
     find_catalog,
 )
+from puredelta.catalogs.tokens import variable_of
 from puredelta.errors import InvalidRequestError, Message, TableNotFoundError
 from puredelta.log.managed.managed_store import ANSWER_S, NewManagedTable, is_newest_seen
 from puredelta.log.replay.catalog_table import open_external, open_loaded, open_new
@@ -36,8 +38,10 @@ from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.session.key_service import serve_keys
 from puredelta.spark.session.names import PREFIX
 from puredelta.spark.session.server import has_temporary_view
-from puredelta.spark.session.session import asked_tables, settings_of
+from puredelta.spark.session.session import asked_tables, is_connect, settings_of
 from puredelta.store.registry import Storage
+
+logger = logging.getLogger(__name__)
 
 _Answer = TypeVar("_Answer")
 
@@ -89,7 +93,33 @@ def session_catalog(spark: SparkSession, name: str) -> ConfiguredCatalog | None:
     known = kept.get(name)
     if known is None or known.settings != settings:
         known = kept[name] = _KnownCatalog(settings, find_catalog(settings, name))
+        _say_what_is_logged(spark, settings)
     return known.found
+
+
+def _say_what_is_logged(spark: SparkSession, settings: Mapping[str, str]) -> None:
+    """Warn of a secret that Spark writes into its event log as it is.
+
+    Spark hides secrets among the settings that the session began with. Those that are set later go
+    into the events of jobs with all settings of the session.
+    """
+    given = [key for key in settings if key.lower().endswith(_SECRET_KEYS)]
+    if not given or is_connect(spark):
+        return
+    began_with = spark.sparkContext.getConf()
+    is_logged = began_with.get("spark.eventLog.enabled", "false") == "true"
+    for key in given if is_logged else ():
+        if not began_with.contains(key):
+            logger.warning(
+                "%s was set while the session runs, so Spark writes it into its event log as is. "
+                "Set it in the builder of the session, or use token_file, token_env or the "
+                "variable %s.",
+                key,
+                variable_of("NAME"),
+            )
+
+
+_SECRET_KEYS = ("token", "clientsecret")
 
 
 def session_catalog_names(spark: SparkSession) -> tuple[str, ...]:
