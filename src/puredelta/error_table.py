@@ -4099,6 +4099,11 @@ class Message(Enum):
         "View {name} cannot be stored in a catalog that Spark cannot load. Create it in "
         "spark_catalog, where it may name tables with all three parts, or create a TEMPORARY one.",
     )
+    OPERATION_NOT_ALLOWED_SHORT_NAME_IN_VIEW = (
+        ErrorCode.OPERATION_NOT_ALLOWED,
+        "View {name} would be stored with the short name {short}, which means {table} only while "
+        "that catalog is the current one. Name the table with all three parts.",
+    )
 
     # statements/names
     UNSUPPORTED_CHANGES = (

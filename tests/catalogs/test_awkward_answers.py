@@ -16,7 +16,13 @@ import pytest
 
 from puredelta.catalogs.catalog import KeyUse, LoadedTable, RatifiedCommit, TableKind
 from puredelta.catalogs.failures import CatalogRequestError, Refusal
-from puredelta.catalogs.tokens import OAuthTokens, TokenSource, fixed_token, token_from_file
+from puredelta.catalogs.tokens import (
+    OAuthTokens,
+    TokenSource,
+    fixed_token,
+    token_from_environment,
+    token_from_file,
+)
 from puredelta.catalogs.transport import Answer, HttpRequest, HttpTransport
 from puredelta.catalogs.unity import UnityCatalog
 from tests.catalogs.managed import ORDERS, no_wait
@@ -145,6 +151,18 @@ def test_a_file_with_a_mark_and_a_line_break_has_a_token(tmp_path: Path) -> None
     path = tmp_path / "token"
     path.write_bytes(b"\xef\xbb\xbf" + TOKEN.encode() + b"\r\n")
     assert token_from_file(str(path)).token() == TOKEN
+
+
+def test_a_token_that_is_missing_is_not_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "token"
+    path.write_text("\n")
+    monkeypatch.setenv("PUREDELTA_TEST_TOKEN", " ")
+    for tokens in (token_from_file(str(path)), token_from_environment("PUREDELTA_TEST_TOKEN")):
+        error = refused(lambda tokens=tokens: catalog(answer(), tokens=tokens).load(ORDERS))
+        assert "empty" in str(error)
+        assert tokens.secrets() == ()
 
 
 def test_a_server_says_when_to_ask_again() -> None:

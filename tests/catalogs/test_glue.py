@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 boto3 = pytest.importorskip("boto3")
+botocore = pytest.importorskip("botocore")
 moto = pytest.importorskip("moto")
 
 from puredelta.catalogs.catalog import (  # noqa: E402
@@ -144,7 +145,9 @@ def test_columns_follow_and_the_rest_of_the_entry_stays(lake: GlueCatalog, glue:
     after = glue.get_table(DatabaseName="sales", Name="orders")["Table"]
     names = [column["Name"] for column in after["StorageDescriptor"]["Columns"]]
     assert names == ["id", "note"]
-    for key in ("Parameters", "Description", "TableType"):
+    shown = {"delta.lastUpdateVersion": "1", "delta.lastCommitTimestamp": "1"}
+    assert after["Parameters"] == {**row["Parameters"], **shown}
+    for key in ("Description", "TableType"):
         assert after[key] == row[key]
     lake.follow(ORDERS, TableUpdate(comment="other"), HERE)
     assert lake.describe(ORDERS).comment == "other"
@@ -267,3 +270,95 @@ def test_settings_make_a_catalog() -> None:
 )
 def test_types_have_names_of_hive(kind: Any, expected: str) -> None:
     assert hive_type(kind) == expected
+
+
+class Refusing:
+    """A client whose calls of one action are refused for some times."""
+
+    def __init__(self, glue: Any, action: str, code: str, times: int) -> None:
+        self.glue, self.action, self.code, self.times = glue, action, code, times
+
+    def __getattr__(self, name: str) -> Any:
+        def call(**given: Any) -> Any:
+            if name == self.action and self.times > 0:
+                self.times -= 1
+                error = {"Error": {"Code": self.code, "Message": "m"}}
+                raise botocore.exceptions.ClientError(error, name)
+            return getattr(self.glue, name)(**given)
+
+        return call
+
+
+def columns_of(glue: Any) -> list[str]:
+    row = glue.get_table(DatabaseName="sales", Name="orders")["Table"]
+    return [column["Name"] for column in row["StorageDescriptor"]["Columns"]]
+
+
+def definition(*names: str) -> TableUpdate:
+    fields = [{"name": name, "type": "long", "metadata": {}} for name in names]
+    return TableUpdate(columns={"type": "struct", "fields": fields})
+
+
+def test_an_entry_that_another_client_has_changed_is_read_again(
+    lake: GlueCatalog, glue: Any
+) -> None:
+    create(lake)
+    for code in ("ConcurrentModificationException", "VersionMismatchException"):
+        client = Refusing(glue, "update_table", code, 2)
+        catalog = replace(lake, client=lambda client=client: client)
+        catalog.follow(ORDERS, definition("id", code.lower()), HERE)
+        assert columns_of(glue) == ["id", code.lower()]
+        client.times = 99
+        with pytest.raises(CatalogRequestError) as refused:
+            catalog.follow(ORDERS, definition("id"), HERE)
+        assert refused.value.refusal is Refusal.CHANGED
+
+
+def test_an_older_version_changes_nothing(lake: GlueCatalog, glue: Any) -> None:
+    create(lake)
+    lake.follow(ORDERS, definition("id", "newer"), replace(HERE, version=6))
+    lake.follow(ORDERS, definition("id", "older"), replace(HERE, version=5))
+    assert columns_of(glue) == ["id", "newer"]
+    lake.follow(ORDERS, definition("id", "newest"), replace(HERE, version=7))
+    assert columns_of(glue) == ["id", "newest"]
+    again = replace(HERE, version=0, timestamp_ms=2)
+    lake.follow(ORDERS, definition("id"), again)
+    assert columns_of(glue) == ["id"], "another log at the same place"
+
+
+@pytest.mark.parametrize(
+    ("code", "refusal"),
+    [
+        ("Throttling", Refusal.NO_ANSWER),
+        ("ThrottlingException", Refusal.NO_ANSWER),
+        ("TooManyRequestsException", Refusal.NO_ANSWER),
+        ("ServiceUnavailable", Refusal.NO_ANSWER),
+        ("ExpiredToken", Refusal.NOT_ALLOWED),
+        ("InvalidClientTokenId", Refusal.NOT_ALLOWED),
+        ("Unknown", Refusal.INVALID),
+    ],
+)
+def test_refusals_have_their_next_step(
+    lake: GlueCatalog, glue: Any, code: str, refusal: Refusal
+) -> None:
+    client = Refusing(glue, "get_table", code, 1)
+    with pytest.raises(CatalogRequestError) as refused:
+        replace(lake, client=lambda: client).load(ORDERS)
+    assert refused.value.refusal is refusal
+
+
+def test_an_entry_without_a_location_is_described(lake: GlueCatalog, glue: Any) -> None:
+    for number, entry in enumerate(
+        (
+            {},
+            {"TargetTable": {"CatalogId": "1", "DatabaseName": "d", "Name": "n"}},
+            {"Parameters": {"spark.sql.sources.provider": "delta"}},
+            {"StorageDescriptor": {"Location": "s3://lake/x-__PLACEHOLDER__"}},
+        )
+    ):
+        glue.create_table(DatabaseName="sales", TableInput={"Name": f"odd{number}", **entry})
+        name = TableIdentifier("lake", "sales", f"odd{number}")
+        assert lake.describe(name).location is None
+        with pytest.raises(CatalogRequestError):
+            lake.load(name)
+    assert len(list(lake.tables("sales"))) == 4

@@ -55,6 +55,21 @@ def test_keys_without_an_expiry_are_renewed_after_a_refusal() -> None:
     assert len(asked) == 2
 
 
+def test_keys_of_a_clock_that_is_behind_are_not_asked_for_at_each_use() -> None:
+    now, asked = [0], list[KeyUse]()
+
+    def ask(use: KeyUse) -> Sequence[VendedKeys]:
+        asked.append(use)
+        options = {"token": "x"}
+        return [VendedKeys(prefix="s3://b/t", options=options, expires_ms=now[0] - 3_600_000)]
+
+    keys = TableKeys(ask, clock=lambda: now[0])
+    for _ in range(300):
+        assert keys.options("s3://b/t/x") == {"token": "x"}
+        now[0] += 10
+    assert len(asked) == 3
+
+
 def test_the_longest_prefix_wins() -> None:
     rows = [
         VendedKeys(prefix=prefix, options={"token": prefix}, expires_ms=None)

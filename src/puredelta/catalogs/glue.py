@@ -136,6 +136,22 @@ def storage_of(row: Mapping[str, Any]) -> Mapping[str, Any]:
     return found
 
 
+def stated_location(row: Mapping[str, Any]) -> str:
+    """Return the location in an entry; empty for a view, and for an entry without one."""
+    storage = storage_of(row)
+    serde = (storage.get("SerdeInfo") or {}).get("Parameters") or {}
+    stated = str(serde.get("path") or storage.get("Location") or "")
+    stated = stated or str((row.get("Parameters") or {}).get("location", ""))
+    is_none = kind_of(row) == "VIEW" or stated.endswith(_PLACEHOLDER)
+    return "" if is_none else stated
+
+
+def _number(parameters: Mapping[str, Any], key: str) -> int:
+    """Return a parameter; -1 if it is no number."""
+    text = str(parameters.get(key, ""))
+    return int(text) if text.isascii() and text.isdecimal() else -1
+
+
 def kind_of(row: Mapping[str, Any]) -> str:
     """Return ``EXTERNAL``, ``MANAGED``, ``VIEW``, or Glue's own word."""
     kind = str(row.get("TableType") or "")
@@ -173,7 +189,23 @@ _CODES = {
     "OperationTimeoutException": Refusal.NO_ANSWER,
     "InternalServiceException": Refusal.NO_ANSWER,
     "ThrottlingException": Refusal.NO_ANSWER,
+    "VersionMismatchException": Refusal.CHANGED,
+    "ExpiredToken": Refusal.NOT_ALLOWED,
+    "IncompleteSignature": Refusal.NOT_ALLOWED,
+    "InvalidClientTokenId": Refusal.NOT_ALLOWED,
+    "MissingAuthenticationToken": Refusal.NOT_ALLOWED,
+    "RequestExpired": Refusal.NOT_ALLOWED,
+    "FederationSourceRetryableException": Refusal.NO_ANSWER,
+    "InternalFailure": Refusal.NO_ANSWER,
+    "RequestLimitExceeded": Refusal.NO_ANSWER,
+    "ResourceNotReadyException": Refusal.NO_ANSWER,
+    "ServiceUnavailable": Refusal.NO_ANSWER,
+    "Throttling": Refusal.NO_ANSWER,
+    "TooManyRequestsException": Refusal.NO_ANSWER,
 }
+_FOLLOWED_TIMES_MAX = 5
+_SHOWN_VERSION, _SHOWN_TIME = "delta.lastUpdateVersion", "delta.lastCommitTimestamp"
+"""The parameters with the version whose definition an entry shows, as delta-spark writes them."""
 _STEPS = {
     Refusal.NOT_ALLOWED: " Give the AWS identity of the session glue:{action} on this resource, or "
     "name another one with the setting profile.",
@@ -275,7 +307,7 @@ class GlueCatalog(KeylessCatalog):
             name=name,
             format=format_of(row),
             kind=kind_of(row),
-            location=self._location(row, name) if kind_of(row) != "VIEW" else None,
+            location=self._location(row, name) if stated_location(row) else None,
             columns=tuple((str(c["Name"]), str(c.get("Type") or "string")) for c in columns),
             comment=str(row.get("Description") or ""),
         )
@@ -325,14 +357,31 @@ class GlueCatalog(KeylessCatalog):
         return self.load(creation.name)
 
     def follow(self, name: TableIdentifier, update: TableUpdate, at: CommittedVersion) -> None:
-        """List the columns and the comment of a table as its newest commit has them."""
+        """List the columns and the comment of a table, unless they are those of a newer version."""
         if update.columns is None and update.comment is None:
             return
+        for n in range(_FOLLOWED_TIMES_MAX):
+            try:
+                self._show(name, update, at)
+            except CatalogRequestError as refused:  # noqa: PERF203 - a request takes longer
+                if refused.refusal is not Refusal.CHANGED or n == _FOLLOWED_TIMES_MAX - 1:
+                    raise
+            else:
+                return
+
+    def _show(self, name: TableIdentifier, update: TableUpdate, at: CommittedVersion) -> None:
         row = self._row(name)
-        if not is_same_place(self._location(row, name), at.location):
+        known = row.get("Parameters") or {}
+        # The log of a table that was made again begins with version 0, at a later time.
+        is_older = at.version < _number(known, _SHOWN_VERSION) and (
+            at.timestamp_ms <= _number(known, _SHOWN_TIME)
+        )
+        if is_older or not is_same_place(self._location(row, name), at.location):
             return
         entry = {"Name": row["Name"], **{key: row[key] for key in _KEPT if key in row}}
         entry["StorageDescriptor"] = dict(storage_of(row))
+        shown = {_SHOWN_VERSION: str(at.version), _SHOWN_TIME: str(at.timestamp_ms)}
+        entry["Parameters"] = {**known, **shown}
         if update.columns is not None:
             entry["StorageDescriptor"]["Columns"] = glue_columns(update.columns)
         if update.comment is not None:
@@ -391,11 +440,8 @@ class GlueCatalog(KeylessCatalog):
         return row
 
     def _location(self, row: Mapping[str, Any], name: TableIdentifier) -> str:
-        storage = storage_of(row)
-        serde = (storage.get("SerdeInfo") or {}).get("Parameters") or {}
-        stated = serde.get("path") or storage.get("Location") or ""
-        stated = stated or (row.get("Parameters") or {}).get("location", "")
-        if not stated or stated.endswith(_PLACEHOLDER):
+        stated = stated_location(row)
+        if not stated:
             raise CatalogRequestError(
                 f"The Glue entry of {name} has no location. Drop the entry, which keeps the files, "
                 "and create the table with its LOCATION.",

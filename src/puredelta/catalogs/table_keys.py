@@ -16,6 +16,8 @@ from puredelta.catalogs.catalog import KeyUse, VendedKeys
 
 _FRESH_MS = 5_000
 """Keys of this age are not asked for again, unless they have expired."""
+_JUST_ASKED_MS = 1_000
+"""Keys of this age are not asked for again at all: the clocks of two machines differ."""
 _SCHEMES = {"s3a": "s3", "s3n": "s3", "abfs": "abfss", "gcs": "gs"}
 _NO_OPTIONS: Mapping[str, str] = {}
 
@@ -75,7 +77,8 @@ class TableKeys:
     def _is_old(self, now_ms: int) -> bool:
         asked_ms = self._asked_ms or 0
         expires = [keys.expires_ms for keys in self._known if keys.expires_ms is not None]
-        return now_ms - asked_ms > _FRESH_MS or any(now_ms >= at for at in expires)
+        has_expired = any(now_ms >= at for at in expires) and now_ms - asked_ms > _JUST_ASKED_MS
+        return now_ms - asked_ms > _FRESH_MS or has_expired
 
 
 def _bucket(location: str) -> tuple[str, str]:

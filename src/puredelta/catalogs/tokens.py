@@ -91,7 +91,7 @@ def token_from_file(path: str) -> TokenFunction:
 
     def read() -> str:
         try:
-            return Path(path).read_text(encoding="utf-8-sig")
+            text = Path(path).read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             raise CatalogRequestError(
                 f"The token file {path} cannot be read: {type(error).__name__}. Check the setting "
@@ -99,6 +99,14 @@ def token_from_file(path: str) -> TokenFunction:
                 refusal=Refusal.NOT_ALLOWED,
                 path=path,
             ) from None
+        if not text.strip():
+            raise CatalogRequestError(
+                f"The token file {path} is empty. Put the token into it, or remove the setting "
+                "token_file.",
+                refusal=Refusal.NOT_ALLOWED,
+                path=path,
+            )
+        return text
 
     return TokenFunction(read)
 
@@ -123,11 +131,12 @@ def token_from_environment(variable: str) -> TokenFunction:
     """Return the source of a token in an environment variable, which is read at each request."""
 
     def read() -> str:
-        text = os.environ.get(variable)
-        if text is None:
+        text = os.environ.get(variable, "")
+        if not text.strip():
             raise CatalogRequestError(
-                f"The environment variable {variable} is not set, and the setting token_env says "
-                "that it has the token of the catalog. Set it before the session needs it.",
+                f"The environment variable {variable} is not set or empty, and the setting "
+                "token_env says that it has the token of the catalog. Set it before the session "
+                "needs it.",
                 refusal=Refusal.NOT_ALLOWED,
                 variable=variable,
             )

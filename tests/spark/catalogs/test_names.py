@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import Row, SparkSession
 
 import puredelta
@@ -392,3 +393,69 @@ def test_streams_read_and_write_by_name(
     query.awaitTermination()
     assert rows(main.table("main.sales.copy")) == [(1,), (2,)]
     assert table_of(server, "copy").kind == "MANAGED"
+
+
+def test_a_replacement_says_nothing_else_than_the_catalog(
+    main: SparkSession, server: UnityServer
+) -> None:
+    main.sql("CREATE TABLE main.sales.orders AS SELECT 1 AS id")
+    for key, text in (
+        ("io.unitycatalog.tableId", "another"),
+        ("delta.enableInCommitTimestamps", "false"),
+        ("DELTA.enableInCommitTimestamps", "false"),
+    ):
+        for verb in ("CREATE OR REPLACE TABLE main.sales.orders", "CREATE TABLE main.sales.new"):
+            with pytest.raises(InvalidRequestError, match="The catalog demands"):
+                main.sql(f"{verb} (id INT) TBLPROPERTIES ('{key}' = '{text}')")
+    same = table_of(server).id
+    main.sql(
+        "CREATE OR REPLACE TABLE main.sales.orders (id INT) "
+        f"TBLPROPERTIES ('io.unitycatalog.tableId' = '{same}')"
+    )
+    assert (table_of(server).id, table_of(server).latest) == (same, 1)
+
+
+def test_an_entry_that_cannot_be_used_is_dropped(main: SparkSession, server: UnityServer) -> None:
+    for location in ("dbfs:/t", "s3://b/t?x", "file:/../t"):
+        server.tables["main", "sales", "odd"] = Table("1", "EXTERNAL", location, [], {})
+        with pytest.raises(CatalogRequestError):
+            main.sql("SELECT * FROM main.sales.odd")
+        main.sql("DROP TABLE main.sales.odd")
+        assert not server.tables
+
+
+def test_a_table_of_the_same_name_is_another_one(main: SparkSession, server: UnityServer) -> None:
+    """Another client drops a table and creates one of its name."""
+    main.sql("CREATE TABLE main.sales.orders AS SELECT 1L AS id")
+    held = DeltaTable.forName(main, "main.sales.orders")
+    other = main.newSession()
+    for key in (PREFIX, f"{PREFIX}.uri", f"{PREFIX}.token"):
+        other.conf.set(key, main.conf.get(key))
+    other.sql("DROP TABLE main.sales.orders")
+    other.sql("CREATE TABLE main.sales.orders AS SELECT 2L AS id")
+    for call in (held.delete, held.toDF, held.history, lambda: held.update(set={"id": "3"})):
+        with pytest.raises(CatalogRequestError, match="another table"):
+            call()
+    assert rows(main.table("main.sales.orders")) == [(2,)]
+    assert table_of(server).latest == 0
+    table_of(server).location = f"{table_of(server).location}-moved"
+    with pytest.raises(TableNotFoundError):
+        main.table("main.sales.orders")
+
+
+def test_a_stream_notices_another_table_of_the_name(main: SparkSession, tmp_path: Path) -> None:
+    main.sql("CREATE TABLE main.sales.source AS SELECT 1L AS id")
+    main.sql("CREATE TABLE main.sales.sink (id BIGINT)")
+
+    def run() -> None:
+        writer = main.readStream.table("main.sales.source").writeStream.format("delta")
+        writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        query = writer.trigger(availableNow=True).toTable("main.sales.sink")
+        query.awaitTermination()
+
+    run()
+    main.sql("DROP TABLE main.sales.source")
+    main.sql("CREATE TABLE main.sales.source AS SELECT 50L AS id")
+    with pytest.raises(StreamingQueryException, match="used to read from another Delta table"):
+        run()
+    assert rows(main.table("main.sales.sink")) == [(1,)]

@@ -336,3 +336,19 @@ def test_the_session_catalog_is_never_another_one(spark: SparkSession) -> None:
         with pytest.raises(InvalidRequestError, match="always Spark's own catalog"):
             puredelta.activate(spark)
         assert puredelta.sql(spark, "SELECT 1 AS one").first() == (1,)
+
+
+def test_a_stored_view_needs_whole_names(inside: SparkSession) -> None:
+    for query in (
+        "SELECT * FROM orders",
+        "SELECT * FROM sales.orders",
+        "SELECT 1 AS n WHERE EXISTS (SELECT * FROM orders)",
+    ):
+        with pytest.raises(UnsupportedError, match="with all three parts"):
+            inside.sql(f"CREATE VIEW spark_catalog.default.stored AS {query}")
+    text = "WITH q AS (SELECT * FROM main.sales.orders) SELECT * FROM q"
+    inside.sql(f"CREATE VIEW spark_catalog.default.stored AS {text}")
+    try:
+        assert inside.table("spark_catalog.default.stored").count() == 2
+    finally:
+        inside.sql("DROP VIEW spark_catalog.default.stored")

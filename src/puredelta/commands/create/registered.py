@@ -270,12 +270,7 @@ def _create_external(
 
 def _demanded(definition: TableDefinition, staged: StagedTable) -> TableDefinition:
     """Return the definition with the required and suggested properties of the catalog."""
-    for key, text in staged.required_properties.items():
-        stated = definition.properties.get(key)
-        if stated is not None and stated.lower() != text.lower():
-            raise InvalidRequestError(
-                Message.INVALID_TABLE_PROPERTY_DEMANDED, demanded=text, key=key, value=stated
-            )
+    _require_demanded(definition, staged.required_properties)
     names = dict.fromkeys((*staged.required_features, *staged.suggested_features))
     features = {f"{FEATURE_PREFIX}{name}": "supported" for name in names}
     properties = {
@@ -287,11 +282,22 @@ def _demanded(definition: TableDefinition, staged: StagedTable) -> TableDefiniti
     return replace(definition, properties=properties)
 
 
+def _require_demanded(definition: TableDefinition, demands: Mapping[str, str]) -> None:
+    given = {key.lower(): text for key, text in definition.properties.items()}
+    for key, text in demands.items():
+        stated = given.get(key.lower())
+        if stated is not None and stated.lower() != text.lower():
+            raise InvalidRequestError(
+                Message.INVALID_TABLE_PROPERTY_DEMANDED, demanded=text, key=key, value=stated
+            )
+
+
 def _kept(table: NewTable, known: CatalogPlace) -> NewTable:
     """Return the replacement with the properties that tie the table to its catalog."""
     if known.log.managed is None:
         return table
     snapshot = known.log.snapshot()
+    _require_demanded(table.definition, _fixed(snapshot))
     properties = {**_tied(snapshot), **table.definition.properties, **_fixed(snapshot)}
     return replace(table, definition=replace(table.definition, properties=properties))
 

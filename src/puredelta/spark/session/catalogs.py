@@ -264,7 +264,12 @@ def drop_catalog_table(spark: SparkSession, name: TableIdentifier, *, if_exists:
         TableNotFoundError: there is none, unless ``if_exists``.
         InvalidRequestError: it is a view (EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE).
     """
-    found = find_described(spark, name)
+    try:
+        found = find_described(spark, name)
+    except CatalogRequestError as odd:
+        if odd.refusal is not Refusal.INVALID:
+            raise
+        found = None  # an entry that cannot be used can be removed
     if found is not None and found.is_view:
         raise InvalidRequestError(
             Message.EXPECT_TABLE_NOT_VIEW, operation="DROP TABLE", view=str(name)

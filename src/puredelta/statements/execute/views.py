@@ -31,9 +31,9 @@ from puredelta.spark.catalog.table_views import (
 )
 from puredelta.spark.jvm.catalog import ViewEntry
 from puredelta.spark.jvm.frames import analyzed_plan
-from puredelta.spark.jvm.stored_text import define_view, view_query
+from puredelta.spark.jvm.stored_text import define_view, relation_places, view_query
 from puredelta.spark.scan.table_rows import PlanOrigin, scanned_table
-from puredelta.spark.session.catalogs import find_identifier
+from puredelta.spark.session.catalogs import current_namespace, find_identifier
 from puredelta.spark.session.names import display_name, parse_name, quote_name
 from puredelta.spark.session.session import is_connect, no_rows
 from puredelta.statements.execute.connect_views import create_fixed_view, find_text_view
@@ -95,6 +95,7 @@ def _cached_in_catalog(spark: SparkSession, text: str) -> bool:
 def _create_stored(spark: SparkSession, text: str) -> DataFrame:
     """Let Spark keep the text unchanged, and take the columns of its present meaning."""
     query = view_query(spark, text)
+    _require_whole_names(spark, text, query)
     _require_no_cycle(spark, text, query)
     with TemporaryViews() as shown:
         named = with_views(spark, with_stored_views(spark, query, shown), shown)
@@ -116,6 +117,21 @@ def _require_session_catalog(spark: SparkSession, text: str) -> None:
     name = _view_name(text)
     if name is not None and find_identifier(spark, name.parts) is not None:
         raise UnsupportedError(Message.OPERATION_NOT_ALLOWED_VIEW_IN_CATALOG, name=str(name))
+
+
+def _require_whole_names(spark: SparkSession, text: str, query: str) -> None:
+    """Refuse short names of a catalog of this library: they mean something else later."""
+    if current_namespace(spark) is None:
+        return
+    for parts in (place.name for place in relation_places(spark, query)):
+        found = find_identifier(spark, parts)
+        if found is not None and len(parts) < len(found.parts):
+            raise UnsupportedError(
+                Message.OPERATION_NOT_ALLOWED_SHORT_NAME_IN_VIEW,
+                name=str(_view_name(text)),
+                short=display_name(parts),
+                table=str(found),
+            )
 
 
 def _require_no_cycle(spark: SparkSession, text: str, query: str) -> None:
