@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 CASES = Path(__file__).parent / "cases"
 """One file of JSON lines for each topic."""
 
@@ -59,3 +61,12 @@ def read_cases(path: Path) -> list[Case]:
 def all_cases() -> list[Case]:
     """The cases of every file."""
     return [case for path in sorted(CASES.glob("*.jsonl")) for case in read_cases(path)]
+
+
+def require_void_columns(case_id: str, spark_version: str) -> None:
+    """Skip what was recorded on a newer Spark about columns of type VOID (M-56).
+
+    Spark 4.0 refuses new ones, and its reader of Parquet knows none inside of a struct.
+    """
+    if spark_version.startswith("4.0.") and "void" in case_id:
+        pytest.skip("Spark 4.0 has other rules for columns of type VOID")
