@@ -226,6 +226,8 @@ def test_methods_of_the_catalog(main: SparkSession) -> None:
 
 
 def test_copies_and_new_names(main: SparkSession, server: UnityServer) -> None:
+    if main.version.startswith("4.0."):
+        pytest.skip("LIKE takes names of two parts on Spark 4.0")
     main.sql("CREATE TABLE main.sales.liked LIKE main.sales.orders")
     assert server.tables["main", "sales", "liked"].id != server.tables["main", "sales", "orders"].id
     main.sql("CREATE TABLE liked_here LIKE main.sales.orders")
@@ -326,6 +328,8 @@ def test_tables_of_other_formats(main: SparkSession, server: UnityServer, tmp_pa
     ],
 )
 def test_statements_of_spark_are_refused_by_name(main: SparkSession, text: str) -> None:
+    if text.startswith("BEGIN") and main.version.startswith("4.0."):
+        pytest.skip("Spark 4.0 runs no scripts unless a setting allows them")
     with pytest.raises(UnsupportedError, match=r"catalog main") as refused:
         main.sql(text)
     assert "Py4J" not in str(refused.value)

@@ -156,7 +156,7 @@ def unreadable_file(error: Exception, may_be_ours: Callable[[], bool]) -> Corrup
 
 
 _UNLOADED = re.compile(
-    r"catalog '?(?P<name>[^\s']+?)'?[: ][^\n]*?io\.unitycatalog\.\S*UCSingleCatalog"
+    r"catalog '?(?!plugin class)(?P<name>[^\s']+?)'?[: ][^\n]*?io\.unitycatalog\.\S*UCSingleCatalog"
 )
 
 
