@@ -313,6 +313,31 @@ def test_hidden_columns_of_row_tracking(tmp_path: Path, mode: str) -> None:
     check(table)
 
 
+@pytest.mark.parametrize("mode", ["none", "name"])
+def test_hidden_columns_of_changes(tmp_path: Path, mode: str) -> None:
+    """Data files of a table with change data feed have them before the columns of partitions."""
+    number = None if mode == "none" else 1
+    schema = StructType((column("id", LONG, number), column("x", LONG, number and 2)))
+    table = SmallTable(tmp_path, schema, delta__columnMapping__mode=mode)
+    table.append([{"id": 0, "x": 6}])
+    check(table)
+    added = table.file([{"id": 1, "x": 7}])
+    path = tmp_path / "part 1.parquet"
+    content = pq.read_table(path)
+    for name, kind in (("__is_cdc", pa.bool_()), ("_change_type", pa.string())):
+        content = content.add_column(1, name, pa.nulls(1, kind))
+    pq.write_table(content, path)
+    table.commit(replace(added, size_bytes=path.stat().st_size))
+    check(table)
+    wider = StructType((*schema.fields, column("new", LONG, number and 3)))
+    table.change(wider)
+    table.append([{"id": 2, "new": 8}])
+    check(table)
+    found = StaticTable.from_metadata(str(tmp_path / "_iceberg"))
+    assert [one.field_id for one in found.schema().fields] == [1, 2, 3]
+    assert len(found.snapshots()) == 3
+
+
 def test_file_that_is_added_again(tmp_path: Path) -> None:
     """A commit may describe a file again without a removal."""
     table = SmallTable(tmp_path, StructType((column("id", LONG),)))

@@ -36,6 +36,7 @@ from puredelta.protocol.schema.types import (
     StructField,
     StructType,
 )
+from puredelta.protocol.table.change_data import CHANGE_TYPE
 from puredelta.protocol.table.row_tracking import ROW_COMMIT_VERSION_COLUMN, ROW_ID_COLUMN
 from puredelta.protocol.table.table_config import TableConfig
 
@@ -58,6 +59,9 @@ _PRIMITIVES: Mapping[str, I.PrimitiveType] = {
 }
 _HIDDEN_ID = 2_000_000_000
 """The first id of columns that a table with column mapping does not show; it has no such ids."""
+_OF_CHANGES = {CHANGE_TYPE: _HIDDEN_ID + 2, "__is_cdc": _HIDDEN_ID + 3}
+"""Columns that files of a table with change data feed have, without an id; the second is
+delta-spark's."""
 LAST_PARTITION_ID = 999
 """Iceberg numbers partition fields after it."""
 
@@ -91,6 +95,8 @@ def iceberg_layout(config: TableConfig, known: Mapping[Path, int]) -> IcebergLay
         name = config.metadata.configuration.get(key)
         if name:
             ids.hide(name, _HIDDEN_ID + place)
+    for name, number in _OF_CHANGES.items():
+        ids.known.setdefault((name,), number)
     by_name = {one.name: one for one in fields}
     return IcebergLayout(
         schema=Schema(*fields),
@@ -162,7 +168,7 @@ class _Ids:
     highest: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self.highest = max(self.known.values(), default=0)
+        self.highest = max((n for n in self.known.values() if n < _HIDDEN_ID), default=0)
 
     def fields(self, struct: StructType, prefix: Path) -> list[I.NestedField]:
         return [self._field(one, prefix) for one in struct.fields]
