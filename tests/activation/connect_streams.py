@@ -178,7 +178,26 @@ def refused(spark: SparkSession, directory: Path) -> Any:
     return [found, (directory / "t").exists()]
 
 
-CHECKS = (sink, between_tables, killed_client, refused)
+def iceberg_compat(spark: SparkSession, directory: Path) -> Any:
+    """A stream from and into tables whose files have ids of elements and partition columns."""
+    paths = [directory / "from", directory / "into"]
+    for path in paths:
+        puredelta.sql(
+            spark,
+            f"CREATE TABLE delta.`{path}` (id BIGINT, a ARRAY<BIGINT>, p INT) USING delta "
+            "PARTITIONED BY (p) TBLPROPERTIES ('delta.enableIcebergCompatV2' = 'true')",
+        )
+    rows = spark.range(0, 4, 1, 1).selectExpr("id", "array(id) AS a", "0 AS p")
+    rows.write.format("delta").mode("append").save(str(paths[0]))
+    writer = spark.readStream.format("delta").load(str(paths[0])).writeStream.format("delta")
+    writer = writer.option("checkpointLocation", str(directory / "c")).trigger(availableNow=True)
+    done(lambda: writer.start(str(paths[1])))
+    (last,) = (paths[1] / "_delta_log").glob(f"{1:020}.json")
+    adds = [json.loads(line).get("add") for line in last.read_text().splitlines()]
+    return [ids(spark, paths[1]), [add["tags"] for add in adds if add]]
+
+
+CHECKS = (sink, between_tables, killed_client, refused, iceberg_compat)
 
 
 def without_package(directory: Path) -> None:

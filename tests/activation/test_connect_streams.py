@@ -18,6 +18,7 @@ EXPECTED: dict[str, Any] = {
     ],
     "between_tables": [[[0, 13], [1, 10], [2, 10]], True, ["MERGE"], 3],
     "killed_client": [-9, True],
+    "iceberg_compat": [[0, 1, 2, 3], [{"ICEBERG_COMPAT_VERSION": "2"}]],
     "refused": [["DELTA_OPERATION_NOT_ALLOWED", "DELTA_UNSUPPORTED_OUTPUT_MODE"], False],
 }
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import (
     AnalysisException,
@@ -54,6 +55,40 @@ def test_from_table_to_table(active: SparkSession, tmp_path: Path) -> None:
     DeltaTable.forPath(spark, source).update("id = 9", {"id": "10"})
     with pytest.raises(StreamingQueryException, match="SOURCE_TABLE_IGNORE_CHANGES"):
         run(start)
+
+
+def test_from_and_into_tables_that_keep_iceberg_compat(
+    active: SparkSession, tmp_path: Path
+) -> None:
+    """Batches of a stream write partition columns and the ids of elements, as every write."""
+    spark, source, sink = active, str(tmp_path / "source"), str(tmp_path / "sink")
+    for path in (source, sink):
+        puredelta.sql(
+            spark,
+            f"CREATE TABLE delta.`{path}` (id BIGINT, a ARRAY<INT>, p STRING) USING delta "
+            "PARTITIONED BY (p) TBLPROPERTIES ('delta.enableIcebergCompatV2' = 'true')",
+        )
+
+    def start() -> Any:
+        rows = spark.readStream.format("delta").load(source)
+        writer = rows.writeStream.format("delta").trigger(availableNow=True)
+        return writer.option("checkpointLocation", str(tmp_path / "c")).start(sink)
+
+    for first in (0, 4):
+        rows = spark.range(first, first + 4).selectExpr("id", "array(1, id) a", "'x' p")
+        puredelta.write(rows.withColumn("a", rows["a"].cast("array<int>")), source, mode="append")
+        run(start)
+    assert contents(puredelta.read(spark, sink)) == [(n, [1, n], "x") for n in range(8)]
+    adds = list(TableLog.open(sink).snapshot().files.adds())
+    assert len(adds) >= 2
+    for add in adds:
+        assert add.tags == {"ICEBERG_COMPAT_VERSION": "2"}
+        schema = pq.read_schema(tmp_path / "sink" / add.path)
+        element = schema.field(1).type.value_field
+        assert len(schema) == 3
+        assert [f.metadata[b"PARQUET:field_id"] for f in (*schema, element)] == [
+            b"1", b"2", b"3", b"4"
+        ]  # fmt: skip
 
 
 def test_a_batch_that_comes_again_changes_nothing(active: SparkSession, tmp_path: Path) -> None:

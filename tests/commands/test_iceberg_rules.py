@@ -11,7 +11,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import puredelta
+from puredelta import iceberg
 from puredelta.errors import DeltaError, ErrorCode
+from puredelta.log.files.parquet_footer import read_end_of
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import AddChangeFile
 from puredelta.protocol.actions.paths import decode_path
@@ -214,6 +216,111 @@ def test_iceberg_metadata_needs_the_rules(table: Table, monkeypatch: pytest.Monk
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     missing = table.refused(f"REORG TABLE TABLE_ {UPGRADE.format(1)}")
     assert missing.code is ErrorCode.MISSING_ICEBERG_CLASS
+
+
+NO_V2 = "'delta.enableIcebergCompatV2' = 'false'"
+
+
+def tags(table: Table) -> list[Any]:
+    return [add.tags for add in table.log.snapshot().files.adds()]
+
+
+def test_tags_say_which_files_keep_the_rules(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are those of delta-spark, and a file that has one is not opened by an upgrade."""
+    table.sql(
+        f"CREATE TABLE TABLE_ (id BIGINT, {NESTED}, p INT) USING delta PARTITIONED BY (p) "
+        f"TBLPROPERTIES ({V2})"
+    )
+    table.sql(f"INSERT INTO TABLE_ SELECT id, {VALUES}, id % 2 FROM range(8)")
+    table.sql("UPDATE TABLE_ SET id = 10 WHERE id = 2")
+    table.sql("DELETE FROM TABLE_ WHERE id = 3")
+    table.sql("OPTIMIZE TABLE_")
+    assert tags(table) == [{"ICEBERG_COMPAT_VERSION": "2"}] * 2
+    table.sql(f"ALTER TABLE TABLE_ SET TBLPROPERTIES ({NO_V2})")
+    table.sql("UPDATE TABLE_ SET id = 11 WHERE id = 10")
+    assert sorted(map(str, tags(table))) == ["None", "{'ICEBERG_COMPAT_VERSION': '2'}"]
+    opened = []
+
+    def seen(file: Any, *rest: Any) -> Any:
+        opened.append(file.tags)
+        return read_end_of(file, *rest)
+
+    monkeypatch.setattr("puredelta.commands.iceberg_files.read_end_of", seen)
+    table.sql(f"REORG TABLE TABLE_ {UPGRADE.format(2)}")
+    assert set(map(str, opened)) == {"None"}
+    assert table.log.snapshot().config.iceberg_compat == 2
+    assert [row[0] for row in table.rows()] == [0, 1, 11, 4, 5, 6, 7]
+
+
+def test_change_files_of_version_two(table: Table) -> None:
+    """Columns of the table have their ids, and the kind of change has none, as in delta-spark."""
+    table.sql(
+        f"CREATE TABLE TABLE_ (id BIGINT, {NESTED}, p STRING) USING delta PARTITIONED BY (p) "
+        f"TBLPROPERTIES ({V2}, 'delta.enableChangeDataFeed' = 'true')"
+    )
+    table.sql(f"INSERT INTO TABLE_ SELECT id, {VALUES}, 'x' FROM range(4)")
+    (data, *_) = table.schemas()
+    table.sql("UPDATE TABLE_ SET id = 10 WHERE id = 2")
+    table.sql("DELETE FROM TABLE_ WHERE id = 1")
+    paths = [
+        action.path
+        for commit in table.log.commits_after(0)
+        for action in commit.actions
+        if isinstance(action, AddChangeFile)
+    ]
+    assert paths
+    for path in paths:
+        schema = pq.read_schema(table.root / decode_path(path))
+        place = schema.get_field_index("_change_type")
+        assert b"PARQUET:field_id" not in (schema.field(place).metadata or {})
+        assert ids(schema.remove(place)) == ids(data)
+    static = pytest.importorskip("pyiceberg.table").StaticTable
+    found = static.from_metadata(iceberg.export(table.root).metadata_location).scan().to_arrow()
+    assert sorted(found["id"].to_pylist()) == [0, 3, 10]
+    changes = table.sql("SELECT id, _change_type FROM table_changes('TABLE_', 2)".replace(
+        "'TABLE_'", f"'{table.name}'"
+    ))  # fmt: skip
+    assert sorted(map(tuple, changes.collect())) == [
+        (1, "delete"),
+        (2, "update_preimage"),
+        (10, "update_postimage"),
+    ]
+
+
+def test_clones_of_version_two(table: Table, tmp_path: Path) -> None:
+    """A shallow clone keeps the rules with the files of its source; there is no deep one."""
+    table.sql(
+        f"CREATE TABLE TABLE_ (id BIGINT, {NESTED}, p INT) USING delta PARTITIONED BY (p) "
+        f"TBLPROPERTIES ({V2})"
+    )
+    table.sql(f"INSERT INTO TABLE_ SELECT id, {VALUES}, id % 2 FROM range(4)")
+    clone = Table(table.spark, tmp_path / "clone")
+    clone.sql(f"CREATE TABLE TABLE_ SHALLOW CLONE {table.name}")
+    config = clone.log.snapshot().config
+    assert (config.iceberg_compat, config.supports("icebergCompatV2")) == (2, True)
+    assert tags(clone) == tags(table)
+    assert {str(one) for one in tags(clone)} == {"{'ICEBERG_COMPAT_VERSION': '2'}"}
+    clone.sql(f"INSERT INTO TABLE_ SELECT 9L, {VALUES}, 3")
+    clone.sql("UPDATE TABLE_ SET id = 10 WHERE id = 2")
+    assert [row[0] for row in clone.rows("id")] == [0, 1, 10, 3, 9]
+    assert len({str(ids(pq.read_schema(path))) for path in tmp_path.rglob("*.parquet")}) == 1
+    off = Table(table.spark, tmp_path / "off")
+    off.sql(f"CREATE TABLE TABLE_ SHALLOW CLONE {table.name} TBLPROPERTIES ({NO_V2})")
+    assert off.log.snapshot().config.iceberg_compat is None
+    plain = Table(table.spark, tmp_path / "plain")
+    plain.sql("CREATE TABLE TABLE_ (id BIGINT) USING delta")
+    for text, code in (
+        (f"SHALLOW CLONE {plain.name} TBLPROPERTIES ({V2})",
+         ErrorCode.ICEBERG_COMPAT_WRONG_REQUIRED_TABLE_PROPERTY),
+        (f"CLONE {table.name}", ErrorCode.UNSUPPORTED_DEEP_CLONE),
+    ):  # fmt: skip
+        with pytest.raises(DeltaError) as refused:
+            Table(table.spark, tmp_path / "none").sql(f"CREATE TABLE TABLE_ {text}")
+        assert refused.value.code is code
+    static = pytest.importorskip("pyiceberg.table").StaticTable
+    exported = iceberg.export(clone.root)
+    found = static.from_metadata(exported.metadata_location).scan().to_arrow()
+    assert sorted(found["id"].to_pylist()) == [0, 1, 3, 9, 10]
 
 
 @pytest.mark.parametrize("mapping", ["none", "name"])

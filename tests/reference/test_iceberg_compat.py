@@ -7,11 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet as pq
 import pytest
 
 import puredelta
 from puredelta.iceberg import export
 from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.actions import Add, AddChangeFile
 from puredelta.protocol.features.column_mapping import NESTED_IDS
 
 if TYPE_CHECKING:
@@ -137,3 +139,38 @@ def test_both_write_one_table(spark: SparkSession, tmp_path: Path) -> None:
     found = static.from_metadata(export(str(tmp_path)).metadata_location).scan().to_arrow()
     read = sorted((row["id"], row["a"][0]["x"], row["p"]) for row in found.to_pylist())
     assert read == [(row[0], row[1][0].x, row[3]) for row in rows]
+
+
+def test_tags_clones_and_change_files(spark: SparkSession, tmp_path: Path) -> None:
+    """New files have one tag, a shallow clone keeps the rules, and `_change_type` has no id."""
+    answers = []
+    for name, run in (("theirs", spark.sql), ("ours", lambda text: puredelta.sql(spark, text))):
+        source, clone = tmp_path / name / "source", tmp_path / name / "clone"
+        run(
+            f"CREATE TABLE delta.`{source}` (id BIGINT, a ARRAY<INT>) USING delta "
+            f"TBLPROPERTIES ({V2}, 'delta.enableChangeDataFeed' = 'true')"
+        )
+        run(f"INSERT INTO delta.`{source}` SELECT id, array(1) FROM range(0, 4, 1, 1)")
+        run(f"UPDATE delta.`{source}` SET id = 10 WHERE id = 2")
+        run(f"CREATE TABLE delta.`{clone}` SHALLOW CLONE delta.`{source}`")
+        log = TableLog.open(str(clone))
+        actions = [a for c in TableLog.open(str(source)).commits_after(0) for a in c.actions]
+        adds = [action for action in actions if isinstance(action, Add)]
+        changes = [action for action in actions if isinstance(action, AddChangeFile)]
+        assert adds
+        assert changes
+        fields = [
+            field
+            for action in changes
+            for field in pq.read_schema(source / action.path)
+            if field.name == "_change_type"
+        ]
+        config = log.snapshot().config
+        answers.append(
+            (
+                {str(add.tags) for add in [*adds, *log.snapshot().files.adds()]},
+                (config.iceberg_compat, config.supports("icebergCompatV2")),
+                {b"PARQUET:field_id" in (field.metadata or {}) for field in fields},
+            )
+        )
+    assert answers[0] == answers[1]

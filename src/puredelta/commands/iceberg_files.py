@@ -15,7 +15,7 @@ from puredelta.log.files.file_table import FileTable
 from puredelta.log.files.parquet_footer import map_footers, read_end_of
 from puredelta.log.files.row_counts import physical_rows
 from puredelta.protocol.actions.actions import Add
-from puredelta.protocol.table.iceberg_compat import require_iceberg_files
+from puredelta.protocol.table.iceberg_compat import is_tagged, require_iceberg_files
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.store.base import Store
 from puredelta.worker.read_rows import lacking
@@ -28,14 +28,15 @@ def violating_files(
 ) -> Iterator[tuple[Add, str]]:
     """Yield the files that do not keep the rules of a table, each with what it lacks.
 
-    One request for a file without a deletion vector and with a row count; lazily.
+    One request for a file without a deletion vector and with a row count, and none for a file
+    whose writer says by a tag that it keeps the rules of the version; lazily.
     """
     rest = []
     for add in files.adds():
-        if (reason := _shown_by_log(add)) is None:
-            rest.append(add)
-        else:
+        if (reason := _shown_by_log(add)) is not None:
             yield add, reason
+        elif not is_tagged(add, config.iceberg_compat):
+            rest.append(add)
     found = map_footers(
         range(len(rest)),
         lambda _, footer: _lacking(footer, config),

@@ -37,6 +37,7 @@ from puredelta.log.files.parquet_footer import (
     schema_text,
 )
 from puredelta.protocol.schema.types import StructType
+from puredelta.protocol.table.iceberg_compat import compat_tags
 from puredelta.protocol.table.stats import (
     Bound,
     LeafPath,
@@ -268,6 +269,8 @@ class TableStatistics:
         # Bounds of a new file are tight; the text says so if deletion vectors are supported (X-60).
         self._tight_bounds = True if config.supports("deletionVectors") else None
         self._prefix_length = config.properties.data_skipping_string_prefix_length
+        self.file_tags = compat_tags(config)
+        """The tags of a new file."""
 
     def encode(
         self,

@@ -40,6 +40,8 @@ _ATOMIC = "delta.universalFormat.iceberg.atomicConversion.supported"
 VERSION_MAX = 2
 """The newest version that is part of the protocol."""
 
+_TAG = "ICEBERG_COMPAT_VERSION"
+"""The tag that delta-spark gives to a file that keeps the rules of a version."""
 _FIRST_WITH_IDS = 2
 _V2_TYPES = frozenset(
     (
@@ -56,6 +58,21 @@ def compat_key(version: int) -> str:
     'delta.enableIcebergCompatV2'
     """
     return f"delta.enableIcebergCompatV{version}"
+
+
+def compat_tags(config: TableConfig) -> dict[str, str | None] | None:
+    """Return the tags of new files of a table, which are those of delta-spark."""
+    return None if config.iceberg_compat is None else {_TAG: str(config.iceberg_compat)}
+
+
+def is_tagged(add: Add, version: int | None) -> bool:
+    """Return whether the writer of a file says that it keeps the rules of a version."""
+    return version is not None and (add.tags or {}).get(_TAG) == str(version)
+
+
+def other_tags(add: Add) -> dict[str, str | None]:
+    """Return the tags of a file that say nothing of these rules: its copy may not keep them."""
+    return {name: text for name, text in (add.tags or {}).items() if name != _TAG}
 
 
 def with_required_properties(properties: Mapping[str, str]) -> dict[str, str]:

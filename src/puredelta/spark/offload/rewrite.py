@@ -40,6 +40,7 @@ from puredelta.log.files.file_table import FileTable
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.actions.actions import Add
 from puredelta.protocol.actions.paths import absolute_uri, path_below_root
+from puredelta.protocol.table.iceberg_compat import other_tags
 from puredelta.protocol.table.partitioning import Partitioning
 from puredelta.protocol.table.row_tracking import RowTrackingColumns, tracked_columns
 from puredelta.protocol.table.table_config import TableConfig
@@ -173,7 +174,8 @@ def _by_place(
     """Return the small files of each directory and partition, in their order."""
     places: dict[object, list[int]] = {}
     for number, (add, directory) in enumerate(zip(adds, directories, strict=True)):
-        if add.size_bytes < SMALL_BYTES and not add.tags and add.clustering_provider is None:
+        is_alone = other_tags(add) or add.clustering_provider is not None
+        if add.size_bytes < SMALL_BYTES and not is_alone:
             place = (directory, partitioning.key(add.partition_values))
             places.setdefault(place, []).append(number)
     return list(places.values())
@@ -427,11 +429,9 @@ class ArrowRewriter:
             added = added_file(
                 answer, path, order.add.partition_values, statistics, before=order.add
             )
-            adds.append(
-                replace(
-                    added, tags=order.add.tags, clustering_provider=order.add.clustering_provider
-                )
-            )
+            tags = {**other_tags(order.add), **(added.tags or {})} or None
+            provider = order.add.clustering_provider
+            adds.append(replace(added, tags=tags, clustering_provider=provider))
         if len(done) + num_left != len(orders):
             raise _mismatch(f"{len(orders)} files were to be rewritten and {len(done)} were")
         with named_failures(self.store.root_uri):

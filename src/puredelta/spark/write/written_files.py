@@ -109,6 +109,7 @@ def added_file(
         modified_ms=answer.modified_ms,
         data_change=True,
         stats=statistics.encode(footer, nan_leaves=(*answer.nan_columns, *unproven)),
+        tags=statistics.file_tags,
     )
 
 
@@ -333,6 +334,7 @@ class _Describer:
             modified_ms=file.modified_ms,
             data_change=True,
             stats=stats,
+            tags=self._statistics.file_tags,
         )
 
 
