@@ -272,6 +272,20 @@ def test_puffin_files_expire(tmp_path: Path) -> None:
     assert puffins(table) == set()
 
 
+def test_append_reads_no_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cost of a commit that changes no vector does not grow with their number."""
+    table = new_table(tmp_path)
+    table.append([{"id": 1}, {"id": 2}])
+    delete(table, 0, 1)
+    check(table)
+    table.append([{"id": 3}])
+    with monkeypatch.context() as patched:
+        for name in ("_OldEntries.read", "ManifestFile.fetch_manifest_entry"):
+            patched.setattr(f"puredelta.iceberg.manifests.{name}", pytest.fail)
+        iceberg.export(table.root)
+    check(table)
+
+
 def test_lost_race_leaves_no_puffin_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = new_table(tmp_path)
     table.append([{"id": 1}, {"id": 2}])

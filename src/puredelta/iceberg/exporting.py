@@ -36,6 +36,7 @@ from puredelta.iceberg.manifests import (
     Totals,
     data_manifests,
     live_files,
+    puffin_files,
     vector_manifests,
 )
 from puredelta.iceberg.schema import (
@@ -431,8 +432,7 @@ class _Export:
         dropped = [one for one in self.before if one.snapshot_id not in ids]
         io = StoreFileIO(self.folder.store)
         try:
-            # A file that is not in one snapshot is in no later one.
-            self.folder.delete(_files_of(dropped, io) - _files_of(kept[:1], io))
+            self.folder.delete(_unneeded_files(dropped, kept[0], io))
             oldest = self.number - _METADATA_FILES_MAX
             self.folder.delete_metadata(range(max(1, oldest - len(dropped)), oldest + 1))
         except (OSError, ValueError) as error:
@@ -488,15 +488,22 @@ def _new_snapshot_id(metadata: _Metadata) -> int:
     return next(n for n in iter(lambda: secrets.randbelow(1 << 63), None) if n and n not in known)
 
 
-def _files_of(snapshots: Sequence[IcebergSnapshot], io: StoreFileIO) -> set[str]:
-    """Return the files of the folder that snapshots need."""
-    manifests = {m.manifest_path: m for one in snapshots for m in one.manifests(io)}
-    puffins = {
-        entry.data_file.file_path
-        for one in vector_manifests(manifests.values())
-        for entry in one.fetch_manifest_entry(io)
-    }
-    return {*(one.manifest_list for one in snapshots), *manifests, *puffins}
+def _unneeded_files(
+    dropped: Sequence[IcebergSnapshot], oldest: IcebergSnapshot, io: StoreFileIO
+) -> set[str]:
+    """Return the files of the folder that only dropped snapshots need.
+
+    A file that the oldest of the others does not need is needed by none of them.
+    """
+    if not dropped:
+        return set()
+    needed = {m.manifest_path: m for m in oldest.manifests(io)}
+    manifests = {m.manifest_path: m for one in dropped for m in one.manifests(io)}
+    gone = {path: one for path, one in manifests.items() if path not in needed}
+    puffins = puffin_files(gone.values(), io)
+    if puffins:
+        puffins -= puffin_files(needed.values(), io)
+    return {*(one.manifest_list for one in dropped), *gone, *puffins}
 
 
 def _vector(action: Add | Remove | None) -> str | None:

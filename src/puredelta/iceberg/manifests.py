@@ -175,13 +175,14 @@ class _OldEntries:
     """The locations of the data files, which vectors belong to."""
 
     @classmethod
-    def read(cls, content: bytes, manifest: ManifestFile) -> _OldEntries:
+    def read(cls, manifest: ManifestFile, io: StoreFileIO) -> _OldEntries:
         """Read a manifest, with what its entries inherit.
 
         Raises:
             UnknownRecordsError: another program has written it.
         """
-        raw = RawRecords.read(content)
+        with io.new_input(manifest.manifest_path).open() as stream:
+            raw = RawRecords.read(stream.read())
         statuses, _ = raw.numbers(raw.starts)
         raw = raw.select(statuses != _DELETED)
         _, place = raw.numbers(raw.starts)
@@ -230,6 +231,12 @@ class _OldEntries:
             places=[moved + one - self.bodies for one in self.raw.places],
             summaries=summaries,
         )
+
+
+def puffin_files(manifests: Iterable[ManifestFile], io: StoreFileIO) -> set[str]:
+    """Read the locations of the files that hold the vectors of manifests."""
+    entries = (_OldEntries.read(one, io) for one in vector_manifests(manifests))
+    return {path for one in entries for path in pc.unique(one.paths).to_pylist()}
 
 
 @dataclass(kw_only=True)
@@ -366,8 +373,7 @@ class ManifestWriter:
                 yield entries.part(gone, self.snapshot_id, manifest.partitions or (), rest)
 
     def _old_entries(self, manifest: ManifestFile) -> _OldEntries:
-        with self._io.new_input(manifest.manifest_path).open() as stream:
-            return _OldEntries.read(stream.read(), manifest)
+        return _OldEntries.read(manifest, self._io)
 
     def _missing_fields(self, entries: _OldEntries, manifest: ManifestFile) -> Sequence[FieldBytes]:
         """Return the fields of format 3 for entries of format 2."""
