@@ -357,3 +357,15 @@ def own_is_cached(original: Method) -> Method:
         return level.useMemory or level.useDisk
 
     return call
+
+
+def own_function(original: Method) -> Method:
+    """``functionExists``, ``getFunction`` and ``listFunctions``, whose errors name the catalog.
+
+    Spark alone has functions, and it cannot load a catalog of this library.
+    """
+
+    def call(self: Any, *args: Any, **rest: Any) -> Any:
+        return original(self, *args, **rest)
+
+    return call

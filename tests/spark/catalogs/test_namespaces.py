@@ -335,6 +335,17 @@ def test_statements_of_spark_are_refused_by_name(main: SparkSession, text: str) 
     assert "Py4J" not in str(refused.value)
 
 
+def test_functions_are_those_of_spark(main: SparkSession) -> None:
+    assert main.catalog.functionExists("upper")
+    for call in (
+        lambda: main.catalog.functionExists("main.sales.f"),
+        lambda: main.catalog.getFunction("main.sales.f"),
+        lambda: main.catalog.listFunctions("main.sales"),
+    ):
+        with pytest.raises(UnsupportedError, match="catalog main"):
+            call()
+
+
 def test_the_session_catalog_is_never_another_one(spark: SparkSession) -> None:
     with temporary_settings(spark, {"spark.puredelta.catalog.spark_catalog.uri": "http://x"}):
         with pytest.raises(InvalidRequestError, match="always Spark's own catalog"):
