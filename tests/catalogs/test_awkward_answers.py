@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import http.server
 import json
+import shutil
 import socket
+import ssl
+import subprocess
 import threading
 import time
 import traceback
@@ -256,9 +260,10 @@ def test_bytes_that_are_no_answer(content: bytes) -> None:
         refused(lambda: load_from(url))
 
 
-def test_an_answer_byte_by_byte_ends_in_time() -> None:
+@pytest.mark.parametrize("head", [HEAD % 1000, b"HTTP/1.1 200 OK\r\nX:", b"HTTP/1.1 500"])
+def test_an_answer_byte_by_byte_ends_in_time(head: bytes) -> None:
     def drip(connection: socket.socket) -> None:
-        connection.sendall(HEAD % 1000)
+        connection.sendall(head)
         for _ in range(100):
             connection.sendall(b" ")
             time.sleep(0.02)
@@ -268,7 +273,7 @@ def test_an_answer_byte_by_byte_ends_in_time() -> None:
         error = refused(lambda: sender.send(HttpRequest(method="GET", url=url)))
         assert time.monotonic() - began < 1.5
     assert error.refusal is Refusal.NO_ANSWER
-    assert "timeout_s" in str(error)
+    assert "timeout_s" in str(error) or "timed out" in str(error)
 
 
 def test_an_answer_of_hundred_megabytes_is_not_read() -> None:
@@ -294,3 +299,53 @@ def test_a_whole_answer() -> None:
     for whole in (HEAD % len(content) + content, chunked % (len(content), content), to_the_end):
         with bytes_server(lambda connection, whole=whole: connection.sendall(whole)) as url:
             assert load_from(url).table_id == "u"
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> Path:
+    """Return a PEM file with a key and a certificate for ``localhost``, signed by itself."""
+    program = shutil.which("openssl")
+    if program is None:
+        pytest.skip("openssl is not installed")
+    path, key = tmp_path / "server.pem", tmp_path / "server.key"
+    command = [program, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+    command += ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
+    command += ["-keyout", str(key), "-out", str(path)]
+    subprocess.run(command, check=True, capture_output=True)
+    path.write_text(key.read_text() + path.read_text())
+    return path
+
+
+def test_a_secure_server(certificate: Path) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    content = json.dumps({"tables": ["x" * 100_000]}).encode()
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            """Print nothing."""
+
+        def do_GET(self) -> None:
+            self.wfile.write(HEAD % len(content) + content)
+
+    class Server(http.server.ThreadingHTTPServer):
+        def handle_error(self, *_: object) -> None:
+            """Print nothing about a handshake that a client has ended."""
+
+    server = Server(("127.0.0.1", 0), Handler)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    port = server.server_address[1]
+    try:
+        trusting = HttpTransport(timeout_s=10, ca_file=str(certificate))
+        found = trusting.send(HttpRequest(method="GET", url=f"https://localhost:{port}/"))
+        assert found.json == json.loads(content)
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        for sender, host in ((HttpTransport(timeout_s=10), "localhost"), (trusting, "127.0.0.1")):
+            wrong = HttpRequest(method="GET", url=f"https://{host}:{port}/", headers=headers)
+            assert "certificate" in str(refused(lambda s=sender, w=wrong: s.send(w))).lower()
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join(10)

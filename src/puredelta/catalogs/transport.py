@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import email.message
 import http.client
+import io
 import ipaddress
 import json
+import socket
 import ssl
 import time
 import urllib.error
@@ -124,6 +126,63 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
         """Follow no redirect."""
 
 
+class _InTime(io.RawIOBase):
+    """The bytes of an answer, which has a time limit as a whole, even if it comes byte by byte."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock, self._limit_s = sock, sock.gettimeout()
+        self._bytes: Any = sock.makefile("rb", buffering=0)
+        self._until = time.monotonic() + (self._limit_s or 0.0)
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        """Read what is there, or wait for it until the time is over."""
+        if self._limit_s is not None:
+            left_s = self._until - time.monotonic()
+            if left_s <= 0:
+                raise TimeoutError("the answer took longer than timeout_s")
+            self._sock.settimeout(left_s)
+        found: int | None = self._bytes.readinto(buffer)
+        return found
+
+    def close(self) -> None:
+        """Give the socket back."""
+        self._bytes.close()
+        super().close()
+
+
+class _Response(http.client.HTTPResponse):
+    def __init__(self, sock: socket.socket, *args: Any, **rest: Any) -> None:
+        super().__init__(sock, *args, **rest)
+        self.fp.close()
+        self.fp = io.BufferedReader(_InTime(sock))
+
+
+class _Connection(http.client.HTTPConnection):
+    response_class = _Response
+
+
+class _SecureConnection(http.client.HTTPSConnection):
+    response_class = _Response
+
+
+class _Http(urllib.request.HTTPHandler):
+    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(_Connection, req)
+
+
+class _Https(urllib.request.HTTPSHandler):
+    def __init__(self, context: ssl.SSLContext) -> None:
+        super().__init__(context=context)
+        self._trusted = context
+
+    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(_SecureConnection, req, context=self._trusted)
+
+
 class HttpTransport:
     """Sends requests with a time limit; connections are not kept."""
 
@@ -135,10 +194,10 @@ class HttpTransport:
             raise InvalidRequestError(
                 Message.INVALID_CONF_VALUE_CERTIFICATES, error=error, path=ca_file
             ) from None
-        secure = urllib.request.HTTPSHandler(context=context)
-        self._remote = urllib.request.build_opener(_NoRedirects, secure)
+        handlers = (_NoRedirects, _Http, _Https(context))
+        self._remote = urllib.request.build_opener(*handlers)
         direct = urllib.request.ProxyHandler({})
-        self._local = urllib.request.build_opener(direct, _NoRedirects, secure)
+        self._local = urllib.request.build_opener(direct, *handlers)
 
     def send(self, request: HttpRequest) -> Answer:
         """Send a request once; raises as `Send` says."""
@@ -146,26 +205,25 @@ class HttpTransport:
         sent = urllib.request.Request(  # noqa: S310 - `require_safe_url` has looked at the scheme
             request.url, data=request.body, headers=dict(request.headers), method=request.method
         )
-        until = time.monotonic() + self._timeout_s
         try:
             with opener.open(sent, timeout=self._timeout_s) as response:
-                return _answer(request, response, _body(request, response, until))
+                return _answer(request, response, _body(request, response))
         except urllib.error.HTTPError as refused:
             with refused:
-                return _refused(request, refused, until)
+                return _refused(request, refused)
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise _unanswered(request, error) from None
 
 
-def _refused(request: HttpRequest, refused: urllib.error.HTTPError, until: float) -> Answer:
+def _refused(request: HttpRequest, refused: urllib.error.HTTPError) -> Answer:
     try:
-        return _answer(request, refused, _body(request, refused, until))
+        return _answer(request, refused, _body(request, refused))
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise _unanswered(request, error) from None
 
 
-def _body(request: HttpRequest, response: Any, until: float) -> bytes:
-    """Read a body that has a limit in size, and in time even if it comes byte by byte."""
+def _body(request: HttpRequest, response: Any) -> bytes:
+    """Read a body that has a limit in size."""
     parts, size = [], 0
     while part := response.read1(_READ_BYTES):
         parts.append(part)
@@ -176,8 +234,6 @@ def _body(request: HttpRequest, response: Any, until: float) -> bytes:
                 "the setting uri names a catalog.",
                 refusal=Refusal.NO_ANSWER,
             )
-        if time.monotonic() > until:
-            raise TimeoutError("the answer took longer than timeout_s")
     if response.length:  # `read1` does not say that the connection was closed too early
         raise http.client.IncompleteRead(b"", response.length)
     return b"".join(parts)
