@@ -11,6 +11,7 @@ import io.delta.kernel.defaults.internal.data.DefaultColumnarBatch;
 import io.delta.kernel.defaults.internal.data.vector.DefaultLongVector;
 import io.delta.kernel.engine.Engine;
 import io.delta.kernel.exceptions.ConcurrentWriteException;
+import io.delta.kernel.exceptions.MaxCommitRetryLimitReachedException;
 import io.delta.kernel.internal.InternalScanFileUtils;
 import io.delta.kernel.types.LongType;
 import io.delta.kernel.types.StructType;
@@ -80,7 +81,7 @@ public final class KernelWriter {
       TransactionCommitResult result = transaction.commit(engine, CloseableIterable.inMemoryIterable(actions));
       result.getPostCommitSnapshot().orElseGet(this::load).publish(engine);
       return true;
-    } catch (ConcurrentWriteException taken) {
+    } catch (ConcurrentWriteException | MaxCommitRetryLimitReachedException taken) {
       return false;
     }
   }
