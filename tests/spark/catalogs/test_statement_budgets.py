@@ -170,6 +170,23 @@ def test_new_tables(both: Both) -> None:
     compare(both, create, requests=COMMIT, calls=COMMIT)
 
 
+def test_an_answer_serves_one_call(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that has seen nothing of another one's commits reads them with its next call."""
+    spark = both.spark
+    held = DeltaTable.forName(spark, NAME)
+    for call in (
+        lambda: spark.sql(f"SELECT * FROM {NAME}").count(),
+        lambda: spark.table(NAME).count(),
+        lambda: held.toDF().count(),
+    ):
+        before = call()
+        with monkeypatch.context() as patch:
+            patch.setattr("puredelta.log.managed.managed_store._newest_seen", {})
+            for table in (NAME, both.place):  # they stay alike
+                spark.sql(f"INSERT INTO {table} (id) VALUES (700)")
+        assert call() == before + 1
+
+
 def test_a_refusal_is_two_requests(both: Both) -> None:
     def optimize() -> None:
         with pytest.raises(UnsupportedError):
