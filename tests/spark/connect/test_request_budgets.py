@@ -13,9 +13,9 @@ MOST_REQUESTS = {
     "activate": 1,
     "first write": 9,
     "append": 4,
-    "merge by name": 10,
-    "merge by path": 11,
-    "merge by builder": 7,
+    "merge by name": 9,
+    "merge by path": 10,
+    "merge by builder": 6,
     "delete": 9,
 }
 """A MERGE runs three jobs, whatever asks for it; its result is two requests of PySpark's own."""

@@ -32,7 +32,12 @@ from puredelta.protocol.schema.types import (
     StructField,
     StructType,
 )
-from puredelta.spark.resolve.predicate_from_sql import NamedSide, Names, parse_predicate
+from puredelta.spark.resolve.predicate_from_sql import (
+    NamedSide,
+    Names,
+    is_surely_boolean,
+    parse_predicate,
+)
 
 T, S = Side.TARGET, Side.SOURCE
 STRUCT = StructType((StructField("A", LONG),))
@@ -174,3 +179,25 @@ def test_a_qualifier_wins_over_a_column_of_its_name() -> None:
 )
 def test_anything_else_is_not_understood_at_all(text: str) -> None:
     assert parse_predicate(text, NAMES) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "is_sure"),
+    [
+        ("t.id = t.id AND NOT (t.v <=> v OR ok)", True),
+        ("t.id IS NULL AND d >= d", True),
+        ("t.id BETWEEN t.id AND t.id", True),
+        ("t.id = d", False),  # Spark decides what it casts
+        ("t.id = 300", False),  # and whether 300Y is a number
+        ("collated = collated", False),
+        ("collated IS NULL", False),
+        ("st.a = st.a", False),  # a field may have a collation
+        ("st = st", False),
+        ("t.id", False),
+        ("t.id = abs(t.id)", False),
+    ],
+)
+def test_conditions_that_need_no_analyzer(text: str, is_sure: bool) -> None:
+    tree = parse_predicate(text, NAMES)
+    assert tree is not None
+    assert is_surely_boolean(tree) is is_sure

@@ -48,7 +48,12 @@ from puredelta.spark.resolve.expressions import (
 )
 from puredelta.spark.resolve.predicate_from_json import SideColumn
 from puredelta.spark.resolve.predicate_from_message import NamesOfPlan, predicate_of_column
-from puredelta.spark.resolve.predicate_from_sql import NamedSide, Names, parse_predicate
+from puredelta.spark.resolve.predicate_from_sql import (
+    NamedSide,
+    Names,
+    is_surely_boolean,
+    parse_predicate,
+)
 from puredelta.spark.session.names import (
     display_name,
     parse_name,
@@ -182,7 +187,8 @@ _SUBQUERY_REFUSED = "UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY"
 class ConnectResolver:
     """Resolves over the frames that will be evaluated: what is not found there is refused.
 
-    One request to the server per scope; more once something is wrong, or not deterministic.
+    One request to the server per scope, none for plain columns and comparisons of them; more once
+    something is wrong, or not deterministic.
     """
 
     def __init__(self, frames: ConnectFrames, *, case_sensitive: bool) -> None:
@@ -197,10 +203,11 @@ class ConnectResolver:
             some = {n: r for n, r in enumerate(requests) if r.scope is scope}
             if not some:
                 continue
+            certain = [True] * len(some)
+            types = self._known_types(some.values())
             frame = self.frames.stand_in(scope)
             values = [self._column(r) for r in some.values()]
-            types = _types_in_join(frame, values)
-            certain = [True] * len(values)
+            types = types or _types_in_join(frame, values)
             if types is None:
                 try:
                     types = _types(frame, values)
@@ -213,6 +220,25 @@ class ConnectResolver:
         if errors:
             return Resolution(errors=tuple(sorted(errors, key=lambda e: e.position)))
         return Resolution(expressions=tuple(done[n] for n in range(len(requests))))
+
+    def _known_types(self, some: Iterable[Request]) -> tuple[T.DataType, ...] | None:
+        """Return the types if the analyzer has nothing to add: plain columns and comparisons."""
+        types = [self._known_type(request) for request in some]
+        return tuple(t for t in types if t) if all(types) else None
+
+    def _known_type(self, request: Request) -> T.DataType | None:
+        if not isinstance(request.expression, str):
+            return None
+        tree = parse_predicate(request.expression, self._names(request.scope.value))
+        match tree:
+            case None:
+                return None
+            case Ref(side=Side.TARGET, path=(name,)):
+                return next(c.type for c in self.frames.target_columns if c.name == name)
+            case Ref(side=Side.SOURCE, path=(name,)):
+                return next(c.type for c in self.frames.source_columns if c.staged == name)
+            case _:
+                return T.BooleanType() if is_surely_boolean(tree) else None
 
     def check(self, values: Sequence[Column], scope: Scope) -> tuple[T.DataType, ...]:
         """Return the types of values that are evaluated over a scope."""

@@ -118,6 +118,30 @@ def parse_predicate(text: str, names: Names) -> Predicate | None:
     return tree
 
 
+def is_surely_boolean(tree: Predicate) -> bool:
+    """Return whether Spark's analyzer takes a condition for sure, without being asked.
+
+    Only comparisons of columns that have one plain type, and what is built of them. A number is
+    left to the analyzer: the tree does not show whether it fits its suffix.
+    """
+    match tree:
+        case Ref(type=kind):
+            return kind == BOOLEAN
+        case IsNull(Ref(type=kind)):
+            return kind is not None
+        case Compare(_, Ref(type=one, path=(_,)), Ref(type=other, path=(_,))):
+            return one in _PLAIN and (one == other or (one in INTEGRAL and other in INTEGRAL))
+        case And(parts) | Or(parts):
+            return all(map(is_surely_boolean, parts))
+        case Not(part):
+            return is_surely_boolean(part)
+        case _:
+            return False
+
+
+_PLAIN = frozenset({*INTEGRAL, BOOLEAN, DATE, STRING})
+
+
 class _NotUnderstoodError(Exception):
     """The text leaves the small grammar."""
 
