@@ -61,6 +61,7 @@ def frames(spark: SparkSession, _: Path) -> Any:
         files(spark.read.table("spark_catalog.more.t").where("id = 5")),
         files(spark.sql("SELECT * FROM t WHERE id < 50")),
         puredelta.DeltaTable.forName(spark, "t").toDF().where("id = 5").count(),
+        spark.table("more.t").where("t.id = 5").count(),
     ]
 
 

@@ -12,7 +12,7 @@ pytest.importorskip("puredelta.spark.catalog.connect_entries", exc_type=ImportEr
 
 EXPECTED: dict[str, Any] = {
     "texts": [[50], [7], [9], [4], [5], [5], [1000], [1000], 1000, [5], [1000], [2, 3], [0]],
-    "frames": [1000, 1, 1, 1, 1],
+    "frames": [1000, 1, 1, 1, 1, 1],
     "views": [
         [143, 1, 1000, 8],
         ["a", "b"],

@@ -36,7 +36,7 @@ from puredelta.spark.catalog.relation_cache import (
     relations_of_expressions,
 )
 from puredelta.spark.resolve.sql_text import asks_parser
-from puredelta.spark.resolve.table_attributes import qualified
+from puredelta.spark.resolve.table_attributes import as_named, qualified
 from puredelta.spark.session.catalogs import find_identifier
 from puredelta.spark.session.delta_conf import REFUSED_BY_PATHS_WITH_VERSIONS
 from puredelta.spark.session.names import FORMAT, is_delta
@@ -213,7 +213,7 @@ def delta_table(session: Callable[[Any], SparkSession]) -> Make:
                 return rows_at(spark, captured, location)
             if is_connect(spark):
                 named = catalog_rows(spark, name.parts)
-                return original(self, tableName) if named is None else named
+                return original(self, tableName) if named is None else as_named(named, name.parts)
             return rows_of_name(spark, name.parts, lambda: original(self, tableName))
 
         return call
