@@ -23,6 +23,8 @@ from simulation.statements.statement import Outcome
 ROOT = Path(__file__).parent.parent.parent
 SHORT_RUNS, SHORT = 200, 6
 LONG_RUNS = 4
+SLOW_READER = 4_825
+"""A VACUUM removes files of an old version while a reader of that version waits."""
 
 
 @pytest.fixture(autouse=True)
@@ -37,6 +39,7 @@ def _silent() -> Iterator[None]:
 def plans() -> Iterator[Plan]:
     yield from (Plan(seed=seed, statements=SHORT) for seed in range(SHORT_RUNS))
     yield from (Plan(seed=seed) for seed in range(LONG_RUNS))
+    yield Plan(seed=SLOW_READER)
 
 
 def test_nothing_is_lost() -> None:
