@@ -1,4 +1,4 @@
-"""Constraints of written rows, checked by Spark inside the job that writes them.
+"""Constraints, and given values of generated columns, checked in the Spark job that writes rows.
 
 NOT NULL (also of nested fields), ``char(n)``/``varchar(n)``, CHECK constraints, legacy
 invariants and generation expressions become one guarded column: no extra pass, no Python per
