@@ -161,6 +161,8 @@ def injected(injector: Injector, scratch: Path) -> Iterator[None]:
         injector.kind.left,
     )
     with contextlib.ExitStack() as patches:
+        # Last of all: a second thread may pack the code for workers until the patches are gone.
+        patches.callback(data_access.packed_code.cache_clear)
         for name in _CALLS:
             store_call = _store_call(injector, name, getattr(LocalStore, name))
             patches.enter_context(patch.object(LocalStore, name, store_call))
@@ -172,7 +174,6 @@ def injected(injector: Injector, scratch: Path) -> Iterator[None]:
         try:
             yield
         finally:
-            data_access.packed_code.cache_clear()
             num_files = len(list(scratch.iterdir()))
             injector.counts[Place.WORKER_WRITE] = num_files
             if injector.place is Place.WORKER_WRITE and 0 < injector.nth <= num_files:
