@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+pytest.importorskip("pyiceberg")
 from puredelta import iceberg
 from puredelta.iceberg.avro import RawRecords
 from puredelta.protocol.features.feature_usage import TYPE_CHANGES
