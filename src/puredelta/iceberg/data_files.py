@@ -61,8 +61,9 @@ _SLICE_FILES = 50_000
 _SIGN = 0x80
 PUFFIN_VECTORS_MAX = 100
 """The vectors of one Puffin file: when one of them goes, the others are written again."""
-_DELETES, _PUFFIN = b"\x02", b"\x0cPUFFIN"
-_DATA, _PARQUET = b"\x00", b"\x0ePARQUET"
+_DATA_CONTENT, _DELETES_CONTENT = b"\x00", b"\x02"
+_PARQUET, _PUFFIN = b"\x0ePARQUET", b"\x0cPUFFIN"
+"""The kinds of content and the formats of files, as Avro has them."""
 _Bounds: TypeAlias = "pa.Array | None"
 
 
@@ -108,7 +109,7 @@ def _encoded(
     num_files = len(files)
     rows = np.array(_row_counts(files, store), np.int64)
     counts = varints(rows)
-    paths = sized(pa.array(file_locations(files, store.root_uri), pa.large_string()), _DATA)
+    paths = sized(pa.array(file_locations(files, store.root_uri), pa.large_string()), _DATA_CONTENT)
     partitions = _partitions(files, config, layout)
     head = joined([paths, _PARQUET, *(one.encoded for one in partitions)], num_files)
     sizes = varints(files.rows["size_bytes"].to_numpy())
@@ -158,7 +159,7 @@ def vector_entries(
         vectors = [(path, rows[n], blobs[n]) for n, path in enumerate(locations)]
         content, offsets = puffin_file(vectors)
         partitions = _partitions(some, config, layout)
-        path = sized(pa.array([write(content)], pa.large_string()), _DELETES)[0].as_py()
+        path = sized(pa.array([write(content)], pa.large_string()), _DELETES_CONTENT)[0].as_py()
         head = joined([path, _PUFFIN, *(one.encoded for one in partitions)], len(some))
         size = varint(len(content))
         # No statistics, key, places to split, ids of equality, order and id of a row.

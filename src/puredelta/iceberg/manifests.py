@@ -59,8 +59,6 @@ _EXISTING, _ADDED, _DELETED = (
         ManifestEntryStatus.DELETED,
     )
 )
-
-
 _DATA, _DELETES = ManifestContent.DATA, ManifestContent.DELETES
 _FIRST_ROW_ID = 15
 """The place of the id in `ManifestFile`, which has no name for it."""
@@ -117,12 +115,12 @@ class Totals:
 
 def data_manifests(manifests: Iterable[ManifestFile]) -> list[ManifestFile]:
     """Return the manifests of data files."""
-    return [m for m in manifests if m.content is ManifestContent.DATA]
+    return [m for m in manifests if m.content is _DATA]
 
 
 def vector_manifests(manifests: Iterable[ManifestFile]) -> list[ManifestFile]:
     """Return the manifests of deletion vectors."""
-    return [m for m in manifests if m.content is ManifestContent.DELETES]
+    return [m for m in manifests if m.content is _DELETES]
 
 
 def live_files(manifests: Iterable[ManifestFile]) -> int:
@@ -194,7 +192,7 @@ class _OldEntries:
         bodies = place
         _, place = raw.numbers(bodies)  # the kind of content
         names = paths = raw.texts(place)[0]
-        if manifest.content is ManifestContent.DELETES:
+        if manifest.content is _DELETES:
             names, _ = raw.texts(raw.places[1] + len(PRESENT))
         rows, _ = raw.numbers(raw.places[0])
         return cls(raw, numbers, bodies, rows, paths, names)
