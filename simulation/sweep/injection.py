@@ -13,6 +13,7 @@ import errno
 import functools
 import itertools
 import os
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -150,7 +151,7 @@ class Injector:
 def injected(injector: Injector, scratch: Path) -> Iterator[None]:
     """Count the calls of the block, and let the injector's go wrong.
 
-    ``scratch`` is a new directory, where workers count.
+    ``scratch`` is a new directory, where workers count; it is removed at the end.
     """
     scratch.mkdir(parents=True)
     finish = worker_fault.failing(
@@ -163,6 +164,7 @@ def injected(injector: Injector, scratch: Path) -> Iterator[None]:
     with contextlib.ExitStack() as patches:
         # Last of all: a second thread may pack the code for workers until the patches are gone.
         patches.callback(data_access.packed_code.cache_clear)
+        patches.callback(shutil.rmtree, scratch)
         for name in _CALLS:
             store_call = _store_call(injector, name, getattr(LocalStore, name))
             patches.enter_context(patch.object(LocalStore, name, store_call))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -113,7 +112,6 @@ class Sweep:
 
     def _forget(self, subject: Subject, root: Path) -> None:
         self._copies.forget(subject, root)
-        shutil.rmtree(root.with_suffix(".workers"))
 
     def lines_of(self, name: str) -> Iterator[str]:
         """Yield what a command has to say."""

@@ -11,9 +11,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from puredelta.api import write
 from puredelta.errors import CommitUnknownError
 from puredelta.store.base import StorageError
 from puredelta.store.local import LocalStore
+from puredelta.tables.delta_table import DeltaTable
+from simulation.sweep import worker_fault
 from simulation.sweep.commands import COMMANDS
 from simulation.sweep.injection import Injector, Killed, Kind, Place, injected, places
 from simulation.sweep.judge import State, broken_rules
@@ -57,6 +60,24 @@ def test_a_fault_leaves_the_old_table_or_the_new_one(spark: SparkSession, tmp_pa
     assert sweep.tried.total() >= 15
     assert {name for name, _, _ in sweep.tried} == set(SAMPLE) <= set(COMMANDS)
     assert not spark.sparkContext.getJobTags()
+
+
+def test_workers_have_no_fault_after_the_faults(spark: SparkSession, tmp_path: Path) -> None:
+    """A worker keeps its classes, so functions that it unpacked earlier meet the faulty one."""
+    path, scratch = str(tmp_path / "t"), tmp_path / "scratch"
+    write(spark.range(40).repartition(4), path)
+
+    def delete(at: int) -> None:
+        DeltaTable.forPath(spark, path).delete(f"id % 8 = {at}")
+
+    delete(0)
+    injector = Injector(str(tmp_path), place=Place.WORKER_WRITE)
+    with injected(injector, scratch):
+        delete(1)
+    assert injector.counts[Place.WORKER_WRITE] == 4
+    delete(2)
+    assert not scratch.exists()
+    assert worker_fault.failing(str.upper, str(scratch), 1, 5, None)("done") == "DONE"
 
 
 @pytest.mark.parametrize(
