@@ -3,7 +3,7 @@
 The order matters. A commit that the catalog no longer names is published, so a later listing shows
 it; a listing before the question could miss it. The answer decides what there is: files of later
 versions are not part of the table, and a version that the catalog names is read from its staged
-file, also when a published copy exists.
+file, also when a published copy exists. A version that it no longer names is its published copy.
 
 A version that the catalog has named once is that file for ever. A catalog that takes this back, or
 goes back to an older version, has lost commits: nothing is read or written then. The same holds if
@@ -17,7 +17,7 @@ import hashlib
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import BinaryIO
 
 from puredelta.catalogs.catalog import (
@@ -249,7 +249,7 @@ class ManagedStore:
             ratified = [c for v, c in self._ratified.items() if v <= latest]
         for commit in ratified:
             name = commit_name(commit.version)
-            if name >= start:
+            if name >= start and not (name in found and commit.version <= self._published):
                 found[name] = StoredFile(
                     path=log_path(name),
                     size_bytes=commit.size_bytes,
@@ -271,37 +271,38 @@ class ManagedStore:
         return self.files.inventory(directory, is_wanted=is_wanted)
 
     def read(self, path: str) -> bytes:
-        """Return the whole content; that of a commit is its staged file's."""
-        staged = self._staged_path(path)
-        if staged is None:
+        """Return the whole content; the catalog names the staged file of a new commit."""
+        commit = self._named(path)
+        if commit is None:
             return self.files.read(path)
+        is_published = commit.version <= self._published
+        first, second = (path, commit.path) if is_published else (commit.path, path)
         try:
-            content = self.files.read(staged)
-        except FileNotFoundError:  # removed after it was published
-            return self.files.read(path)
-        kind = parse_log_name(path.rpartition("/")[2])
-        if kind is not None and kind.version > self._published:
-            self.note_content(kind.version, content)
+            content = self.files.read(first)
+        except FileNotFoundError:  # removed after it was published, or reported before its copy
+            return self.files.read(second)
+        if not is_published:
+            self.note_content(commit.version, content)
         return content
 
     def read_ahead(self, files: Sequence[StoredFile]) -> Store:
         """Return this store, with files on their way that will be read soon."""
-        staged = [(file, self._staged_path(file.path)) for file in files]
+        named = [(file, self._named(file.path)) for file in files]
         wanted = [
             file
-            if path is None
-            else StoredFile(path=path, size_bytes=file.size_bytes, modified_ms=file.modified_ms)
-            for file, path in staged
+            if commit is None or commit.version <= self._published
+            else replace(file, path=commit.path)
+            for file, commit in named
         ]
         other = copy.copy(self)  # shares the versions that are known
         other.files = self.files.read_ahead(wanted)
         return other
 
-    def _staged_path(self, path: str) -> str | None:
+    def _named(self, path: str) -> RatifiedCommit | None:
+        """Return the commit of a path that the catalog has named since the table was opened."""
         directory, _, name = path.rpartition("/")
         kind = parse_log_name(name) if directory == LOG_DIRECTORY else None
-        commit = self._ratified.get(kind.version) if isinstance(kind, CommitFile) else None
-        return None if commit is None else commit.path
+        return self._ratified.get(kind.version) if isinstance(kind, CommitFile) else None
 
     def open(self, path: str) -> BinaryIO:
         """Open for reading, seekable."""
