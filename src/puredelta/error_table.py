@@ -845,6 +845,10 @@ class ErrorCode(Enum):
     ADD_CONSTRAINTS = ("DELTA_ADD_CONSTRAINTS", "0A000",
         "Constraints are no properties.",
         "`ALTER TABLE ... ADD CONSTRAINT`.")
+    CANNOT_MODIFY_CATALOG_MANAGED_DEPENDENCIES = (
+        "DELTA_CANNOT_MODIFY_CATALOG_MANAGED_DEPENDENCIES", "42616",
+        "The commits of a catalog-managed table are ordered by in-commit timestamps.",
+        "Leave their three properties out of the statement.")
     UNSET_NON_EXISTENT_PROPERTY = ("DELTA_UNSET_NON_EXISTENT_PROPERTY", "42616",
         "The table does not have the property.",
         "Write IF EXISTS.")
@@ -2149,6 +2153,12 @@ class Message(Enum):
         "find the table or order its commits. Leave it as it is, or copy the rows into a table "
         "of another kind.",
     )
+    UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION_DEMANDED = (
+        ErrorCode.UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION,
+        "{property} = {demanded} cannot be taken from a catalog-managed table: its catalog demands "
+        "the property, and would refuse each later change of the table's protocol. Leave it as it "
+        "is, or copy the rows into a table of another kind.",
+    )
 
     # inspection
     INVALID_WRITE_OPTION_SCRIPT = (
@@ -2926,6 +2936,14 @@ class Message(Enum):
         ErrorCode.UNRESOLVED_COLUMN,
         "CHECK constraint '{name}' ({expression}) names a column that does not exist. There "
         "are: {names}.",
+    )
+    CANNOT_MODIFY_CATALOG_MANAGED_DEPENDENCIES = (
+        ErrorCode.CANNOT_MODIFY_CATALOG_MANAGED_DEPENDENCIES,
+        "Cannot override or unset in-commit timestamp table properties because this table is "
+        'catalog-managed. Remove "delta.enableInCommitTimestamps", '
+        '"delta.inCommitTimestampEnablementVersion", and '
+        '"delta.inCommitTimestampEnablementTimestamp" from the TBLPROPERTIES clause and then retry '
+        "the command.",
     )
     UNSET_NON_EXISTENT_PROPERTY = (
         ErrorCode.UNSET_NON_EXISTENT_PROPERTY,

@@ -253,6 +253,7 @@ class UnityServer:
             raise RefusedError(409, "UpdateRequirementConflictException", "another etag")
         if actions.get("set-table-comment", {"comment": ""}).get("comment") is None:
             raise invalid("set-table-comment requires a comment.")
+        _require_contract(table, actions)
         added = actions.pop("add-commit", None)
         reported = actions.pop("set-latest-backfilled-version", None)
         shown = actions.get("update-metadata-snapshot-version")
@@ -499,6 +500,18 @@ _SQL_TYPES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "
 
 def _type_text(kind: Any) -> str:
     return _SQL_TYPES.get(kind, kind) if isinstance(kind, str) else str(kind["type"])
+
+
+def _require_contract(table: Table, actions: dict[str, Any]) -> None:
+    """Refuse a change of the protocol of a managed table without a property that is required."""
+    if table.kind != "MANAGED" or "set-protocol" not in actions:
+        return
+    removed = actions.get("remove-properties", {}).get("removals", ())
+    left = {key: text for key, text in table.properties.items() if key not in removed}
+    left |= actions.get("set-properties", {}).get("updates", {})
+    for key, text in REQUIRED.items():
+        if left.get(key) != text:
+            raise invalid(f"MANAGED table required property '{key}' must be '{text}'")
 
 
 def _features(protocol: Any) -> dict[str, str]:

@@ -21,6 +21,7 @@ from puredelta.errors import (
     MetadataChangedException,
     UnsupportedError,
 )
+from puredelta.log.commit import commit_retry
 from puredelta.log.commit.commit_request import Phase
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.action_json import parse_action
@@ -503,6 +504,8 @@ def test_two_changes_of_metadata_exclude_each_other(orders: Orders, server: Unit
         ({"io__unitycatalog__tableId": "another"}, "io.unitycatalog.tableId"),
         ({"delta__enableInCommitTimestamps": None}, "enableInCommitTimestamps"),
         ({"delta__enableInCommitTimestamps": "false"}, "enableInCommitTimestamps"),
+        ({"delta__checkpointPolicy": "classic"}, "delta.checkpointPolicy = v2"),
+        ({"delta__enableDeletionVectors": None}, "delta.enableDeletionVectors = true"),
     ],
 )
 def test_what_ties_a_table_to_its_catalog_stays(
@@ -513,6 +516,20 @@ def test_what_ties_a_table_to_its_catalog_stays(
         orders.commit([with_properties(snapshot, **changes)])
     assert refused.value.code is ErrorCode.UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION
     assert orders.staged() == []
+
+
+def test_what_another_client_has_dropped_does_not_stop_commits(
+    orders: Orders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """delta-spark lets its users drop what the catalog demands."""
+    snapshot = orders.log.snapshot()
+    with monkeypatch.context() as other_client:
+        other_client.setattr(commit_retry, "require_still_managed", lambda *_: None)
+        orders.commit([with_properties(snapshot, delta__enableDeletionVectors="false")])
+    orders.append("a")
+    again = with_properties(orders.log.snapshot(), delta__enableDeletionVectors="true")
+    orders.commit([again])
+    assert orders.paths() == ["a"]
 
 
 def test_the_feature_cannot_be_dropped(orders: Orders) -> None:
@@ -626,8 +643,38 @@ def test_a_process_that_has_read_a_lost_commit_neither_reads_nor_writes_on(
     assert table.latest == 2
 
 
-def test_a_version_that_others_publish_is_compared_once(
+def test_a_lost_commit_that_was_listed_is_not_read_instead_of_the_published_one(
+    orders: Orders, server: UnityServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The table was opened before the catalog lost the commit, and is read for the first time."""
+    orders.append("a")
+    orders.append("b")
+    table = server.tables["main", "sales", "orders"]
+    (orders.folder / "_delta_log" / f"{2:020d}.json").unlink()
+    table.published = 1
+    reader = Orders.open(unity(server))
+    table.commits = [{**table.commits[-1], "version": 1}]
+    monkeypatch.setattr("puredelta.log.managed.managed_store._newest_seen", {})
+    Orders.open(unity(server)).append("c")
+    assert (table.latest, table.published) == (2, 2)
+    assert reader.paths() == ["a", "c"]
+    reader.append("d")
+    assert Orders.open(unity(server)).paths() == ["a", "c", "d"]
+
+
+def test_a_version_that_was_reported_before_its_copy_is_read_from_its_staged_file(
     orders: Orders, server: UnityServer
+) -> None:
+    hold_reports(server)
+    orders.append("a")
+    reader = Orders.open(unity(server))
+    (orders.folder / "_delta_log" / f"{1:020d}.json").unlink()
+    server.tables["main", "sales", "orders"].published = 1
+    assert reader.paths() == ["a"]
+
+
+def test_a_version_that_others_publish_is_compared_once(
+    orders: Orders, server: UnityServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     orders.append("a")
     plain = orders.folder / "_delta_log" / f"{1:020d}.json"
@@ -638,9 +685,18 @@ def test_a_version_that_others_publish_is_compared_once(
     assert reader.paths() == ["a"]
     plain.write_bytes(content)
     server.tables["main", "sales", "orders"].published = 1
+    read, reads = reader.store.files.read, list[str]()
+
+    def noted(path: str) -> bytes:
+        reads.append(path)
+        return read(path)
+
+    monkeypatch.setattr(reader.store.files, "read", noted)
     assert reader.paths() == ["a"]
-    plain.write_bytes(b"{}")
+    assert f"_delta_log/{plain.name}" in reads
+    reads.clear()
     assert reader.paths() == ["a"]
+    assert f"_delta_log/{plain.name}" not in reads
 
 
 def test_another_file_for_a_version_is_refused(orders: Orders, server: UnityServer) -> None:

@@ -8,7 +8,7 @@ The protocol is also raised here: by its versions, or by the name of a feature.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -26,6 +26,7 @@ from puredelta.iceberg.entry import require_exporter
 from puredelta.log.commit.commit_request import CommitRequest
 from puredelta.log.files.clock import IdSource, random_id
 from puredelta.log.maintenance.compaction_plan import plan_rewrite
+from puredelta.log.managed.table_update import TIMESTAMP_PROPERTIES
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.action_json import action_object
 from puredelta.protocol.actions.actions import Metadata, Protocol
@@ -133,6 +134,7 @@ def set_table_properties(
     command = start_change(spark, log)
     arbitrary = ALLOW_ARBITRARY_PROPERTIES.flag(command.session.settings)
     wanted = checked_settings(properties, allow_arbitrary=arbitrary)
+    _require_free(log, wanted)
     if ENABLED_FORMATS in wanted:
         _ = with_settings(command.snapshot.config, wanted)  # the rules come first
         require_exporter(wanted, command.log.root_uri)
@@ -212,6 +214,7 @@ def unset_table_properties(
         raise InvalidRequestError(
             Message.UNSET_NON_EXISTENT_PROPERTY, root_uri=snapshot.root_uri, property=missing[0]
         )
+    _require_free(log, names)
     if MAPPING_MODE in names and _is_mapped(command):
         version = _unmapped(command, {}, keeps_property=False)
         if len(names) == 1:
@@ -228,6 +231,12 @@ def unset_table_properties(
     )
     after = changed_config(snapshot.config, metadata)
     return commit_change(command, after, operation=unset_operation(names, if_exists=True))
+
+
+def _require_free(log: TableLog, keys: Iterable[str]) -> None:
+    """Refuse changes of the properties by which a catalog orders its commits, as delta-spark."""
+    if log.managed is not None and not TIMESTAMP_PROPERTIES.isdisjoint(keys):
+        raise InvalidRequestError(Message.CANNOT_MODIFY_CATALOG_MANAGED_DEPENDENCIES)
 
 
 def _is_off(mode: str | None) -> bool:

@@ -23,7 +23,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 from pyspark.sql.types import StructType
 
-from puredelta.catalogs.catalog import TABLE_ID, StagedTable, TableIdentifier, TableKind
+from puredelta.catalogs.catalog import (
+    MANAGED_FEATURE,
+    TABLE_ID,
+    StagedTable,
+    TableIdentifier,
+    TableKind,
+)
 from puredelta.commands.create.as_select import NewTable, define_table_at, require_same_location
 from puredelta.commands.create.create_table import (
     CreateMode,
@@ -38,6 +44,7 @@ from puredelta.errors import (
     Message,
     UnsupportedError,
 )
+from puredelta.log.managed.table_update import DEMANDED
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.log_paths import LOG_DIRECTORY
@@ -207,16 +214,7 @@ def _entry(table: NewTable, *, is_known: bool, is_managed: bool) -> Entry:
 
 
 _KEPT_FEATURES = frozenset({"catalogManaged", "inCommitTimestamp", "vacuumProtocolCheck"})
-_KEPT_PROPERTIES = (
-    TABLE_ID,
-    "delta.enableInCommitTimestamps",
-    "delta.checkpointPolicy",
-    "delta.enableDeletionVectors",
-    "delta.checkpoint.writeStatsAsJson",
-    "delta.checkpoint.writeStatsAsStruct",
-    "delta.columnMapping.mode",
-    "delta.enableRowTracking",
-)
+_KEPT_PROPERTIES = (TABLE_ID, *DEMANDED, "delta.columnMapping.mode", "delta.enableRowTracking")
 """Properties that a replacement of a catalog-managed table does not lose."""
 
 
@@ -284,6 +282,10 @@ def _demanded(definition: TableDefinition, staged: StagedTable) -> TableDefiniti
 
 def _require_demanded(definition: TableDefinition, demands: Mapping[str, str]) -> None:
     given = {key.lower(): text for key, text in definition.properties.items()}
+    status = given.get(MANAGED_FEATURE.lower(), "supported")
+    if status.lower() != "supported":
+        name = MANAGED_FEATURE.rpartition(".")[2]
+        raise InvalidRequestError(Message.UNSUPPORTED_FEATURE_STATUS, feature=name, status=status)
     for key, text in demands.items():
         stated = given.get(key.lower())
         if stated is not None and stated.lower() != text.lower():
@@ -312,8 +314,10 @@ def _tied(snapshot: Snapshot) -> Mapping[str, str]:
 
 
 def _fixed(snapshot: Snapshot) -> Mapping[str, str]:
+    """Return the demands of the catalog that the table fulfils."""
     kept = snapshot.metadata.configuration
-    return {key: kept[key] for key in _KEPT_PROPERTIES[:2] if key in kept}
+    fixed = {key: text for key, text in DEMANDED.items() if kept.get(key, "").lower() == text}
+    return {**fixed, **({TABLE_ID: kept[TABLE_ID]} if TABLE_ID in kept else {})}
 
 
 def _define(

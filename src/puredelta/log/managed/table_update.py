@@ -7,7 +7,7 @@ shows the columns of one version beside the number of another.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from puredelta.catalogs.catalog import MANAGED_FEATURE, TABLE_ID, TableUpdate
@@ -17,6 +17,22 @@ from puredelta.protocol.table.table_config import TableConfig
 
 CATALOG_MANAGED = "catalogManaged"
 """The table feature."""
+DEMANDED: Mapping[str, str] = {
+    "delta.checkpointPolicy": "v2",
+    "delta.enableDeletionVectors": "true",
+    "delta.enableInCommitTimestamps": "true",
+    "delta.checkpoint.writeStatsAsJson": "true",
+    "delta.checkpoint.writeStatsAsStruct": "true",
+}
+"""Properties that catalogs demand: without one, they refuse each later change of the protocol."""
+TIMESTAMP_PROPERTIES = frozenset(
+    {
+        "delta.enableInCommitTimestamps",
+        "delta.inCommitTimestampEnablementVersion",
+        "delta.inCommitTimestampEnablementTimestamp",
+    }
+)
+"""Properties of in-commit timestamps, by which a catalog orders commits."""
 _DOMAINS = frozenset({"delta.clustering", "delta.rowTracking"})
 """Domains that catalogs know."""
 
@@ -61,13 +77,17 @@ def _protocol(protocol: Protocol) -> dict[str, Any]:
 
 
 def require_still_managed(before: TableConfig | None, after: TableConfig) -> None:
-    """Refuse a commit after which the catalog could not find or order the table's commits.
+    """Refuse a commit after which the catalog could not find, order or change the table.
+
+    Tables that keep the rules of Iceberg have no deletion vectors.
 
     Raises:
-        UnsupportedError: the feature, the table's id or in-commit timestamps would be taken away
+        UnsupportedError: the feature, the table's id, in-commit timestamps or another property that
+            catalogs demand would be taken away
             (DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION).
     """
-    kept = None if before is None else before.metadata.configuration.get(TABLE_ID)
+    known = {} if before is None else before.metadata.configuration
+    kept = known.get(TABLE_ID)
     if not after.supports(CATALOG_MANAGED):
         lost = f"the table feature {MANAGED_FEATURE.rpartition('.')[2]}"
     elif kept is not None and after.metadata.configuration.get(TABLE_ID) != kept:
@@ -75,12 +95,25 @@ def require_still_managed(before: TableConfig | None, after: TableConfig) -> Non
     elif not after.properties.in_commit_timestamps:
         lost = "the property delta.enableInCommitTimestamps"
     else:
+        _require_demanded(known, after)
         return
     raise UnsupportedError(
         Message.UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION_TAKEN,
         subject=lost[0].upper() + lost[1:],
         lost=lost,
     )
+
+
+def _require_demanded(known: Mapping[str, str], after: TableConfig) -> None:
+    for key, text in DEMANDED.items():
+        left = after.metadata.configuration.get(key, "")
+        is_free = key == "delta.enableDeletionVectors" and after.iceberg_compat is not None
+        if known.get(key, "").lower() == text and left.lower() != text and not is_free:
+            raise UnsupportedError(
+                Message.UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION_DEMANDED,
+                property=key,
+                demanded=text,
+            )
 
 
 def refuse_operation(operation: str, table: str) -> UnsupportedError:
