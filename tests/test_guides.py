@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import importlib
 import json
+import os
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -11,6 +13,7 @@ from dataclasses import replace
 from logging import getLogger
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -20,6 +23,7 @@ from puredelta.spark.session.storage import open_log
 from puredelta.statements.parse.parse import split_statements
 from puredelta.store.registry import NO_SESSION
 from puredelta.store.web_hdfs import WebHdfs
+from tests.connect_session import ask
 from tests.servers.unity import unity_server
 
 ROOT = Path(__file__).parent.parent
@@ -79,14 +83,57 @@ def states(spark: SparkSession, data: Path) -> dict[str, Any]:
 def catalog(spark: SparkSession, data: Path) -> dict[str, Any]:
     """The server of the page on Unity Catalog."""
     server = _open.enter_context(unity_server(f"file:{data}"))
-    return {"server": server}
+    return {REPLACED: {"http://127.0.0.1:8080": server.url}}
+
+
+def workspace(spark: SparkSession, data: Path) -> dict[str, Any]:
+    """The server of the page on Databricks, with its token and client credentials."""
+    clients = {"principal": "client-secret"}
+    server = _open.enter_context(unity_server(f"file:{data}", tokens={"dapi-1"}, clients=clients))
+    server.schemas["etl", "sales"] = None
+    known = {
+        "DATABRICKS_TOKEN": "dapi-1",
+        "DATABRICKS_CLIENT_ID": "principal",
+        "DATABRICKS_CLIENT_SECRET": "client-secret",
+    }
+    _open.enter_context(patch.dict(os.environ, known))
+    replaced = {
+        "https://dbc-a1b2345c-d6e7.cloud.databricks.com": server.url,
+        "/oidc/v1/token": "/api/2.1/unity-catalog/oauth/token",
+    }
+    return {REPLACED: replaced}
+
+
+def glue(spark: SparkSession, data: Path) -> dict[str, Any]:
+    """The catalog of the page on EMR; its bucket is a directory."""
+    for package in ("boto3", "moto"):
+        pytest.importorskip(package)
+    _open.enter_context(importlib.import_module("moto").mock_aws())
+    spark.conf.set("spark.puredelta.catalog.lake.local_files", "true")
+    return {REPLACED: {"s3://my-bucket": f"file:{data}"}}
+
+
+def bucket(spark: SparkSession, data: Path) -> dict[str, Any]:
+    """A directory in place of the bucket of the page on Dataproc."""
+    return {REPLACED: {"gs://lake": str(data)}}
+
+
+def lakehouse(spark: SparkSession, data: Path) -> dict[str, Any]:
+    """A directory in place of the lakehouse of the page on Fabric."""
+    return {REPLACED: {"abfss://sales@{host}/shop.lakehouse/Tables": str(data)}}
 
 
 _open = ExitStack()
+REPLACED = "replaced"
+"""The name of what stands in the page for something that a test does not have."""
 PREPARED = {
     "activation": orders,
     "explain": states,
     "damage": events,
+    "databricks": workspace,
+    "dataproc": bucket,
+    "emr": glue,
+    "fabric": lakehouse,
     "iceberg": events,
     "sql": events,
     "unity-catalog": catalog,
@@ -111,17 +158,35 @@ def logging_as_it_was() -> Iterator[None]:
     ids=lambda page: page.stem,
 )
 def test_every_block_runs(page: Path, spark: SparkSession, tmp_path: Path) -> None:
-    names: dict[str, Any] = {"spark": spark, "puredelta": puredelta, "__name__": "page"}
-    if page == README:
-        names["corrections"] = prepared(spark, tmp_path)
     try:
         assert puredelta.activate(spark)
+        run_page(page, spark, tmp_path)
+    finally:
+        spark.sql("DROP TABLE IF EXISTS flights")
+        puredelta.deactivate()
+
+
+@pytest.mark.spark
+@pytest.mark.thorough
+def test_pages_of_platforms_run_over_connect(tmp_path: Path) -> None:
+    pages = ["dataproc", "emr"]
+    assert ask("tests.guides_over_connect", tmp_path, *pages) == dict.fromkeys(pages, "run")
+
+
+def run_page(page: Path, spark: SparkSession, data: Path) -> None:
+    """Run the blocks of a page in an activated session, and take their settings back."""
+    names: dict[str, Any] = {"spark": spark, "puredelta": puredelta, "__name__": "page"}
+    if page == README:
+        names["corrections"] = prepared(spark, data)
+    known = spark.conf.getAll
+    try:
         if page.stem in PREPARED:
-            names |= PREPARED[page.stem](spark, tmp_path)
-        for number, (language, block) in enumerate(blocks(page, tmp_path)):
+            names |= PREPARED[page.stem](spark, data)
+        replaced = names.pop(REPLACED, {})
+        for number, (language, block) in enumerate(blocks(page, data)):
             text = block
-            if "server" in names:
-                text = block.replace("http://127.0.0.1:8080", names["server"].url)
+            for said, meant in replaced.items():
+                text = text.replace(said, meant)
             if language == "sql":
                 for statement in split_statements(text):
                     spark.sql(statement).collect()
@@ -133,12 +198,8 @@ def test_every_block_runs(page: Path, spark: SparkSession, tmp_path: Path) -> No
     finally:
         for query in spark.streams.active:
             query.stop()
-        spark.sql("DROP TABLE IF EXISTS flights")
-        puredelta.deactivate()
-        spark.conf.unset("spark.databricks.delta.write.txnAppId")
-        spark.conf.unset("spark.databricks.delta.write.txnVersion")
-        for key in ("", ".uri", ".token"):
-            spark.conf.unset(f"spark.sql.catalog.main{key}")
+        for key in spark.conf.getAll.keys() - known.keys():
+            spark.conf.unset(key)
         _open.close()
 
 
@@ -168,26 +229,35 @@ class OpensOnly:
         return self.spark.range(0)
 
 
-def test_settings_of_storage_are_understood(spark: SparkSession, tmp_path: Path) -> None:
-    """Every block of the page gets as far as its store, which connects at its first request."""
-    page, opened = DOCS / "storage.md", list[str]()
+@pytest.mark.parametrize(
+    ("page", "first", "expected"),
+    [
+        ("storage.md", 0, ["s3a", "abfss", "gs", "hdfs", "file", "hdfs"]),
+        ("guides/fabric.md", 1, ["abfss"]),
+    ],
+)
+def test_settings_of_storage_are_understood(
+    spark: SparkSession, tmp_path: Path, page: str, first: int, expected: list[str]
+) -> None:
+    """Blocks get as far as their store, which connects at its first request."""
+    opened = list[str]()
     key = tmp_path / "key.json"
     nothing = dict.fromkeys(("client_email", "private_key", "private_key_id"), "")
     key.write_text(json.dumps({"disable_oauth": True, **nothing}))
     known = {key: value for key, value in spark.conf.getAll.items() if key.startswith("fs.")}
     only_opens = OpensOnly(spark, opened)
     try:
-        for number, (_, text) in enumerate(blocks(page, tmp_path)):
+        for number, (_, text) in enumerate(blocks(DOCS / page, tmp_path)[first:]):
             said = text.replace("/etc/key.json", str(key)).replace("spark.read.", "reads.")
             said = said.replace("name-node", "localhost").replace('"..."', '"Li4u"')
             names = {"spark": spark, "puredelta": only_opens, "reads": only_opens}
-            code = compile(said, f"{page.name}, block {number}", "exec")
+            code = compile(said, f"{page}, block {number}", "exec")
             exec(code, {**names, "rows": spark.range(1)})
     finally:
         for key_made in {k for k in spark.conf.getAll if k.startswith("fs.")} - known.keys():
             spark.conf.unset(key_made)
     schemes = [root.partition(":")[0] for root in opened]
-    assert schemes == ["s3a", "abfss", "gs", "hdfs", "file", "hdfs"]
+    assert schemes == expected
 
 
 def test_pages_are_in_the_navigation() -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import http.server
 import json
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
+from puredelta.catalogs.answers import vended_keys
 from puredelta.catalogs.catalog import KeyUse, VendedKeys
 from puredelta.catalogs.table_keys import TableKeys
 from puredelta.cli.run import run_command_line
@@ -39,6 +44,71 @@ def test_keys_are_asked_for_when_needed_and_again_when_old() -> None:
     assert keys.options("s3://b/t") == {"token": "READ_WRITE-3"}
     assert keys.options("s3://other/t") == {}
     assert "READ_WRITE-3" not in repr(keys)
+
+
+@pytest.mark.parametrize(
+    ("key", "location", "more", "path", "authorization"),
+    [
+        (
+            {"azure.sas-token": "sv=2024-11-04&sig=abc%3D"},
+            "abfss://c@account.dfs.core.windows.net/t",
+            {"endpoint": "{url}/account", "allow_http": "true"},
+            "/account/c/t/_delta_log/x.json?sv=2024-11-04&sig=abc%3D",
+            None,
+        ),
+        (
+            {"gcs.oauth-token": "ya29.x"},
+            "gs://b/t",
+            {"base_url": "{url}"},
+            "/b/t/_delta_log/x.json",
+            "Bearer ya29.x",
+        ),
+    ],
+    ids=["azure", "google"],
+)
+def test_keys_of_azure_and_google_go_with_the_requests(
+    key: dict[str, str],
+    location: str,
+    more: dict[str, str],
+    path: str,
+    authorization: str | None,
+) -> None:
+    row = {"prefix": location, "operation": "READ", "config": key}
+    (keys,) = vended_keys({"storage-credentials": [row]}, "t")
+    assert not any(text in repr(keys) for text in key.values())
+    with recording_server() as (url, asked):
+        settings = {name: text.format(url=url) for name, text in more.items()}
+        store = Storage().with_options({**keys.options, **settings}).open(location)
+        assert store.read("_delta_log/x.json") == b"{}"
+    assert asked == [(path, authorization)]
+
+
+@contextmanager
+def recording_server() -> Iterator[tuple[str, list[tuple[str, str | None]]]]:
+    """Yield the address of a store that has one object, and what was asked of it."""
+    asked: list[tuple[str, str | None]] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            path, question, query = self.path.partition("?")
+            asked.append((unquote(path) + question + query, self.headers.get("Authorization")))
+            self.send_response(200)
+            for name, text in (
+                ("Content-Length", "2"),
+                ("Last-Modified", "Sun, 29 Nov 2026 08:00:00 GMT"),
+                ("ETag", '"1"'),
+            ):
+                self.send_header(name, text)
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+        def log_message(self, *_: object) -> None:
+            """Print nothing."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}", asked
+        server.shutdown()
 
 
 def test_keys_without_an_expiry_are_renewed_after_a_refusal() -> None:
