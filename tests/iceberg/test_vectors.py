@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
@@ -328,6 +329,61 @@ def test_random_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: i
             iceberg.export(table.root)
     check(table)
     assert puffins(table) == named_puffins(table)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_exports_go_on_after_damage(tmp_path: Path, seed: int) -> None:
+    """An export that reads a damaged file begins again from the log."""
+    chosen = random.Random(seed)
+    table = new_table(tmp_path, partitioned_by=("p",))
+    for number in range(3):
+        table.append([{"id": 10 * number + n, "p": "a"} for n in range(5)])
+    delete(table, 0, 1)
+    iceberg.export(table.root)
+    for number in range(3, 33):
+        damage(chosen, *(tmp_path / "_iceberg/metadata").glob("*.*"))
+        match chosen.randrange(3):
+            case 0:
+                table.append([{"id": 10 * number + n, "p": "b"} for n in range(5)])
+            case 1 if some := [n for n, a in enumerate(active(table)) if not a.deletion_vector]:
+                delete(table, chosen.choice(some), 0, chosen.randrange(5))
+            case _:
+                table.commit(remove_file(chosen.choice(active(table)), deleted_ms=1))
+                table.append([{"id": 10 * number + n, "p": "a"} for n in range(5)])
+        assert iceberg.export(table.root).version == table.log.snapshot().version
+    shutil.rmtree(tmp_path / "_iceberg")
+    check(table)
+
+
+@pytest.mark.parametrize("damaged", ["snap-*", "[!s]*.avro"])
+def test_damaged_files_are_written_again(tmp_path: Path, damaged: str) -> None:
+    table = new_table(tmp_path)
+    for number in range(3):
+        table.append([{"id": 10 * number + n} for n in range(5)])
+        delete(table, 0, number)
+        iceberg.export(table.root)
+    for file in (tmp_path / "_iceberg/metadata").glob(damaged):
+        file.write_bytes(file.read_bytes()[:-40])
+    delete(table, 0, 4)
+    table.commit(remove_file(active(table)[1], deleted_ms=1))
+    exported = iceberg.export(table.root)
+    assert iceberg_rows(exported.metadata_location) == delta_rows(table)
+
+
+def damage(chosen: random.Random, *files: Path) -> None:
+    """Cut a file, flip a bit of it, or overwrite bytes of it; the newest metadata stays."""
+    some = sorted(file for file in files if file.suffix in {".avro", ".puffin"})
+    for file in chosen.sample(some, min(2, len(some))):
+        content = bytearray(file.read_bytes())
+        place = chosen.randrange(len(content)) if content else 0
+        match chosen.randrange(3):
+            case 0:
+                del content[place:]
+            case 1 if content:
+                content[place] ^= 1 << chosen.randrange(8)
+            case _:
+                content[place : place + 8] = chosen.randbytes(8)
+        file.write_bytes(content)
 
 
 def test_duckdb_applies_vectors(tmp_path: Path) -> None:

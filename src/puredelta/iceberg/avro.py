@@ -11,6 +11,7 @@ rows is. So a file that is removed costs no decoding of the other entries.
 from __future__ import annotations
 
 import base64
+import contextlib
 import io
 import json
 import os
@@ -216,7 +217,9 @@ class AvroHead:
         content = memoryview(records.buffers()[2] or b"")
         meta = {**self.metadata, "avro.schema": self.schema, "avro.codec": "deflate"}
         known = np.stack([np.diff(offsets), *places]).astype("<i8").tobytes()
-        meta[_RECORDS_KEY] = f"{len(places)} {base64.b64encode(zlib.compress(known)).decode()}"
+        checksum = zlib.crc32(content[offsets[0] : offsets[-1]], zlib.crc32(known))
+        text = base64.b64encode(zlib.compress(known)).decode()
+        meta[_RECORDS_KEY] = f"{checksum} {len(places)} {text}"
         sync = os.urandom(SYNC_SIZE)
         stream = io.BytesIO()
         encoder = BinaryEncoder(stream)
@@ -231,8 +234,8 @@ class AvroHead:
         return stream.getvalue()
 
 
-class UnknownRecordsError(ValueError):
-    """The file is of another program, or of an older version of this one."""
+class UnreadableRecordsError(ValueError):
+    """The file is damaged, of another program, or of an older version of this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,28 +255,27 @@ class RawRecords:
         """Read a file of `AvroHead`.
 
         Raises:
-            UnknownRecordsError: its header does not say where the records are.
+            UnreadableRecordsError: its header does not say where the records are, or they are not
+                the bytes that were written.
         """
-        decoder = new_decoder(content)
-        header = construct_reader(META_SCHEMA, {-1: AvroFileHeader}).read(decoder)
-        known = header.meta.get(_RECORDS_KEY)
-        if known is None:
-            raise UnknownRecordsError
-        num_places, _, text = known.rpartition(" ")
-        numbers = np.frombuffer(zlib.decompress(base64.b64decode(text)), "<i8")
-        lengths, *places = numbers.reshape(1 + int(num_places or 1), -1).astype(np.int64)
-        blocks = list(_blocks(decoder, len(content)))
-        raw = np.frombuffer(b"".join(blocks), np.uint8)
-        offsets = offsets_of(lengths)
-        if offsets[-1] != len(raw):
-            raise UnknownRecordsError
-        return cls(
-            raw,
-            offsets[:-1],
-            offsets[1:],
-            [offsets[:-1] + one for one in places],
-            header.meta.get("format-version", ""),
-        )
+        with decoding():
+            decoder = new_decoder(content)
+            header = construct_reader(META_SCHEMA, {-1: AvroFileHeader}).read(decoder)
+            checksum, num_places, text = header.meta[_RECORDS_KEY].split(" ")
+            known = zlib.decompress(base64.b64decode(text))
+            numbers = np.frombuffer(known, "<i8").reshape(1 + int(num_places), -1)
+            raw = b"".join(_blocks(decoder, len(content)))
+            if zlib.crc32(raw, zlib.crc32(known)) != int(checksum):
+                raise UnreadableRecordsError
+            lengths, *places = numbers.astype(np.int64)
+            offsets = offsets_of(lengths)
+            return cls(
+                np.frombuffer(raw, np.uint8),
+                offsets[:-1],
+                offsets[1:],
+                [offsets[:-1] + one for one in places],
+                header.meta.get("format-version", ""),
+            )
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -319,6 +321,20 @@ class RawRecords:
         offsets = np.append(np.stack([starts, ends], axis=1).reshape(-1), ends[-1])
         everything = texts(offsets, self.content)
         return everything.take(pa.array(np.arange(0, 2 * len(starts), 2)))
+
+
+@contextlib.contextmanager
+def decoding() -> Iterator[None]:
+    """Name every error of a decoder `UnreadableRecordsError`: damaged bytes may cause any.
+
+    Errors of a store pass.
+    """
+    try:
+        yield
+    except (OSError, UnreadableRecordsError):
+        raise
+    except Exception as error:
+        raise UnreadableRecordsError from error
 
 
 def _blocks(decoder: Any, size: int) -> Iterator[bytes]:

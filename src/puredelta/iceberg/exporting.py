@@ -26,7 +26,7 @@ from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 from pyiceberg.typedef import IcebergBaseModel
 
 from puredelta.errors import ConflictError, DeltaError, Message
-from puredelta.iceberg.avro import Entries, UnknownRecordsError
+from puredelta.iceberg.avro import Entries, UnreadableRecordsError
 from puredelta.iceberg.data_files import data_files, file_locations, vector_entries
 from puredelta.iceberg.entry import Exported
 from puredelta.iceberg.manifests import (
@@ -35,6 +35,7 @@ from puredelta.iceberg.manifests import (
     ManifestWriter,
     Totals,
     data_manifests,
+    listed_manifests,
     live_files,
     puffin_files,
     vector_manifests,
@@ -243,11 +244,11 @@ class _Export:
         manifests: list[ManifestFile] | None = None
         if last is not None:
             try:
-                before = writer.read(last.manifest_list)
+                before = listed_manifests(last.manifest_list, self.folder.io)
                 changes = self._changes(writer, before, delta_version(last))
                 if changes is not None:
                     manifests = writer.next_manifests(before, changes)
-            except (FileNotFoundError, UnknownRecordsError):  # removed, or of an older version
+            except (FileNotFoundError, UnreadableRecordsError):
                 manifests = None
         if manifests is None or not self._is_complete(manifests):
             writer.discard()
@@ -430,9 +431,8 @@ class _Export:
         """
         ids = {one.snapshot_id for one in kept}
         dropped = [one for one in self.before if one.snapshot_id not in ids]
-        io = StoreFileIO(self.folder.store)
         try:
-            self.folder.delete(_unneeded_files(dropped, kept[0], io))
+            self.folder.delete(_unneeded_files(dropped, kept[0], self.folder.io))
             oldest = self.number - _METADATA_FILES_MAX
             self.folder.delete_metadata(range(max(1, oldest - len(dropped)), oldest + 1))
         except (OSError, ValueError) as error:
@@ -497,8 +497,9 @@ def _unneeded_files(
     """
     if not dropped:
         return set()
-    needed = {m.manifest_path: m for m in oldest.manifests(io)}
-    manifests = {m.manifest_path: m for one in dropped for m in one.manifests(io)}
+    needed = {m.manifest_path: m for m in listed_manifests(oldest.manifest_list, io)}
+    lists = [listed_manifests(one.manifest_list, io) for one in dropped]
+    manifests = {m.manifest_path: m for some in lists for m in some}
     gone = {path: one for path, one in manifests.items() if path not in needed}
     puffins = puffin_files(gone.values(), io)
     if puffins:

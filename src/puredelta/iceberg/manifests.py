@@ -39,6 +39,7 @@ from puredelta.iceberg.avro import (
     FieldBytes,
     Numbers,
     RawRecords,
+    decoding,
     joined,
     primitive,
     summary,
@@ -177,7 +178,7 @@ class _OldEntries:
         """Read a manifest, with what its entries inherit.
 
         Raises:
-            UnknownRecordsError: another program has written it.
+            UnreadableRecordsError: it is damaged, or another program has written it.
         """
         with io.new_input(manifest.manifest_path).open() as stream:
             raw = RawRecords.read(stream.read())
@@ -231,6 +232,24 @@ class _OldEntries:
         )
 
 
+def listed_manifests(manifest_list: str, io: StoreFileIO) -> tuple[ManifestFile, ...]:
+    """Read a manifest list.
+
+    Raises:
+        UnreadableRecordsError: it is damaged.
+    """
+    with (
+        decoding(),
+        AvroFile[ManifestFile](
+            io.new_input(manifest_list),
+            MANIFEST_LIST_FILE_SCHEMAS[3],
+            read_types={-1: ManifestFile, 508: PartitionFieldSummary},
+            read_enums={517: ManifestContent},
+        ) as found,
+    ):
+        return tuple(found)
+
+
 def puffin_files(manifests: Iterable[ManifestFile], io: StoreFileIO) -> set[str]:
     """Read the locations of the files that hold the vectors of manifests."""
     entries = (_OldEntries.read(one, io) for one in vector_manifests(manifests))
@@ -257,21 +276,11 @@ class ManifestWriter:
     def __post_init__(self) -> None:
         self.next_row_id = self.first_row_id
 
-    def read(self, manifest_list: str) -> tuple[ManifestFile, ...]:
-        """Read a manifest list."""
-        with AvroFile[ManifestFile](
-            self._io.new_input(manifest_list),
-            MANIFEST_LIST_FILE_SCHEMAS[3],
-            read_types={-1: ManifestFile, 508: PartitionFieldSummary},
-            read_enums={517: ManifestContent},
-        ) as found:
-            return tuple(found)
-
     def live_paths(self, manifests: Iterable[ManifestFile]) -> set[str]:
         """Read the locations of all data files in manifests.
 
         Raises:
-            UnknownRecordsError: another program has written one of them.
+            UnreadableRecordsError: one of them is damaged, or another program has written it.
         """
         return {path for m in manifests for path in self._old_entries(m).paths.to_pylist()}
 
@@ -281,7 +290,8 @@ class ManifestWriter:
         """Write the manifests that change, and return those of the new snapshot.
 
         Raises:
-            UnknownRecordsError: another program has written a manifest that changes.
+            UnreadableRecordsError: a manifest that changes is damaged, or another program has
+                written it.
         """
         found = self._next(data_manifests(before), changes.replaced, changes.added)
         vectors, touched = vector_manifests(before), changes.touched
@@ -520,4 +530,4 @@ class ManifestWriter:
 
     @property
     def _io(self) -> StoreFileIO:
-        return StoreFileIO(self.folder.store)
+        return self.folder.io

@@ -168,6 +168,11 @@ class MetadataFolder:
         """The location of the Iceberg table."""
         return f"{iceberg_location(self.store.root_uri)}/{ICEBERG_DIRECTORY}"
 
+    @property
+    def io(self) -> StoreFileIO:
+        """The files of the folder, as pyiceberg opens them."""
+        return StoreFileIO(self.store)
+
     def metadata_location(self, number: int) -> str:
         """Return the location of a metadata file."""
         return f"{self.location}/metadata/v{number}.metadata.json"
