@@ -139,7 +139,15 @@ VECTORS = st.one_of(
 )
 
 
-@given(st.lists(st.tuples(PATHS, VECTORS), max_size=6))
+NAMED = st.tuples(PATHS, st.sampled_from(["/a", "/b-0.parquet", "/é", "a", "/..a"])).map("".join)
+
+
+@given(
+    st.one_of(
+        st.lists(st.tuples(PATHS, VECTORS), max_size=6),
+        st.lists(st.tuples(NAMED, VECTORS), min_size=1, max_size=6),
+    )
+)
 def test_keys_by_column_are_keys_by_action(
     files: list[tuple[str, DeletionVectorDescriptor | None]],
 ) -> None:

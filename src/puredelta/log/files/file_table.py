@@ -118,6 +118,7 @@ DELETION_VECTOR_WIRE_NAMES = wire_names([field.name for field in DELETION_VECTOR
 
 # Paths that `canonical_path` may change: absolute ones, escapes, empty or dotted segments.
 _NOT_CANONICAL = r"^$|^/|[%:]|//|/$|(^|/)\.{1,2}(/|$)"
+_ANY_NAME = "x"
 
 
 _TAKEN = 1 << 18
@@ -241,8 +242,21 @@ def _canonical_paths(paths: pa.ChunkedArray) -> pa.ChunkedArray:
     free = pc.match_substring_regex(paths, _NOT_CANONICAL)
     if not pc.any(free).as_py():
         return paths
-    keys = (FileActionKey(canonical_path(p), None) for p in paths.filter(free).to_pylist())
-    return _replaced(paths, free, pa.array([key.encoded for key in keys], pa.string()))
+    odd = paths.filter(free).combine_chunks()
+    directories = pc.replace_substring_regex(odd, r"[^/]*$", "").dictionary_encode()
+    names = pc.replace_substring_regex(odd, r"(?s)^.*/", "")
+    is_odd_name = pc.any(pc.match_substring_regex(names, _NOT_CANONICAL)).as_py()
+    if is_odd_name or pc.any(pc.ends_with(directories.dictionary, "://")).as_py():
+        return _replaced(paths, free, _canonical(odd, ""))
+    # Files of one partition, or of one other table, have their directory's spelling in common.
+    shared = _canonical(directories.dictionary, _ANY_NAME).take(directories.indices)
+    return _replaced(paths, free, pc.binary_join_element_wise(shared, names, ""))
+
+
+def _canonical(paths: pa.Array, name: str) -> pa.Array:
+    """Return the keys of paths with a name after them, but without the name."""
+    keys = (FileActionKey(canonical_path(p + name), None).encoded for p in paths.to_pylist())
+    return pa.array([key[: len(key) - len(name)] for key in keys], pa.string())
 
 
 def _record_counts(stats: pa.ChunkedArray) -> pa.ChunkedArray:
