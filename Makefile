@@ -7,6 +7,9 @@ DEV := .venv
 OLDEST := .venv-oldest
 REFERENCE := .venv-reference
 CLIENTS := .venv-clients
+ICEBERG := .venv-iceberg
+# For the PySpark of requirements/iceberg.txt.
+ICEBERG_JAR := org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0
 JAVA := scripts/with-java
 # Most of a small Spark test is one thread's work: two sessions keep two cores busy.
 WORKERS ?= 2
@@ -26,7 +29,7 @@ PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reo
 	-o tmp_path_retention_count=1 -o tmp_path_retention_policy=failed
 
 BENCHES := bench-growth bench-trickle bench-writers bench-store bench-log bench-profile
-.PHONY: bench-streams bench-queries browser docs release-check help demo test test-newest test-oldest check fix fuzz reference differential record simulate simulate-mutants simulate-processes faults catalogs upserts storage cluster clients connect trials thorough bench $(BENCHES) lock wheel clean
+.PHONY: bench-streams bench-queries browser docs release-check help demo test test-newest test-oldest check fix fuzz reference differential record simulate simulate-mutants simulate-processes faults catalogs upserts storage cluster clients iceberg connect trials thorough bench $(BENCHES) lock wheel clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,7 +42,7 @@ demo: dev-env ## Convert 336,776 flights to Delta, merge corrections, read them 
 test: test-oldest test-newest ## Run all tests on the newest PySpark and the smoke subset on the oldest
 
 test-newest: dev-env
-	@$(JAVA) $(DEV)/bin/python $(PYTEST) -m "not reference and not browser and not faults and not storage and not cluster and not upserts and not trials and not clients and not thorough"
+	@$(JAVA) $(DEV)/bin/python $(PYTEST) -m "not reference and not browser and not faults and not storage and not cluster and not upserts and not trials and not clients and not iceberg and not thorough"
 
 # Only the files that have such tests are imported.
 test-oldest: oldest-env
@@ -102,6 +105,10 @@ cluster: dev-env ## Kill executors of a cluster that shares only an object store
 clients: clients-env ## Run a dbt and a sqlmesh project whole, in memory and over Hive's metastore (ARGS=...)
 	@$(JAVA) $(CLIENTS)/bin/python -m pytest -q -m clients tests/clients $(ARGS)
 
+iceberg: iceberg-env ## Export tables of all features; pyiceberg, DuckDB and Spark with Iceberg's JAR read each version
+	@PYSPARK_SUBMIT_ARGS="--packages $(ICEBERG_JAR) pyspark-shell" \
+		$(JAVA) $(ICEBERG)/bin/python -m pytest -q -m "not thorough" tests/iceberg $(ARGS)
+
 connect: dev-env oldest-env ## Clients of the oldest and the newest PySpark beside servers of both: print the matrix
 	@$(JAVA) $(DEV)/bin/python -m tests.servers.connect_versions $(OLDEST)/bin/python $(DEV)/bin/python
 
@@ -154,9 +161,9 @@ lock: ## Resolve the lock files in requirements/ again
 	@scripts/lock
 
 clean: ## Remove environments, caches and outputs
-	@rm -rf $(DEV) $(OLDEST) $(REFERENCE) $(CLIENTS) .venv-lock .venv-docs .venv-release .servers build dist demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf $(DEV) $(OLDEST) $(REFERENCE) $(CLIENTS) $(ICEBERG) .venv-lock .venv-docs .venv-release .servers build dist demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-.PHONY: dev-env oldest-env reference-env clients-env docs-env release-env
+.PHONY: dev-env oldest-env reference-env clients-env iceberg-env docs-env release-env
 docs-env:
 	@scripts/tools .venv-docs requirements/docs.txt
 release-env:
@@ -169,3 +176,5 @@ reference-env:
 	@scripts/bootstrap $(REFERENCE) requirements/reference.txt
 clients-env:
 	@scripts/bootstrap $(CLIENTS) requirements/clients.txt
+iceberg-env:
+	@scripts/bootstrap $(ICEBERG) requirements/iceberg.txt

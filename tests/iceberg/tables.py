@@ -71,13 +71,12 @@ def _text(value: Any) -> Any:
 
 
 def duckdb_rows(root: Path, snapshot_id: int) -> list[str]:
-    """Return the rows of a snapshot as DuckDB reads them; skip the test without its extension."""
+    """Return the rows of a snapshot as DuckDB reads them; skip the test without its extensions."""
     duckdb = pytest.importorskip("duckdb")
     connection = duckdb.connect()
-    try:
-        connection.execute("LOAD avro")
-        connection.execute("LOAD iceberg")
-    except duckdb.Error as missing:
-        pytest.skip(f"DuckDB has not all extensions: {missing}")
+    for name in ("avro", "iceberg"):
+        package = pytest.importorskip(f"duckdb_extension_{name}")
+        (extension,) = Path(package.__file__).parent.rglob(f"{name}.duckdb_extension")
+        connection.execute(f"LOAD '{extension}'")
     text = f"SELECT * FROM iceberg_scan('{root}/_iceberg', snapshot_from_id={snapshot_id}::UBIGINT)"
     return comparable(connection.execute(text).to_arrow_table())

@@ -47,6 +47,7 @@ from puredelta.iceberg.schema import (
     iceberg_layout,
     known_ids,
     partition_spec,
+    renamed_spec,
 )
 from puredelta.iceberg.storage import MetadataFolder, StoreFileIO, iceberg_location
 from puredelta.log.files.clock import Clock, wall_clock
@@ -197,7 +198,7 @@ class _Export:
             number = max((s.schema_id for s in schemas), default=-1) + 1
             schema = Schema(*layout.schema.fields, schema_id=number)
             schemas.append(schema)
-        specs = [] if known is None else list(known.partition_specs)
+        specs = [renamed_spec(one, schema) for one in (known.partition_specs if known else ())]
         spec = partition_spec(layout, specs)
         if spec not in specs:
             specs.append(spec)

@@ -105,16 +105,29 @@ def iceberg_layout(config: TableConfig, known: Mapping[Path, int]) -> IcebergLay
     )
 
 
+def renamed_spec(spec: PartitionSpec, schema: Schema) -> PartitionSpec:
+    """Return an earlier spec with the names that its columns have now.
+
+    A spec that a column's new name made another one would part files from their deletion vectors:
+    both need one spec, and DuckDB checks it.
+    """
+    names = {one.field_id: one.name for one in schema.fields}
+    fields = [
+        one.model_copy(update={"name": names.get(one.source_id, one.name)}) for one in spec.fields
+    ]
+    return PartitionSpec(*fields, spec_id=spec.spec_id)
+
+
 def partition_spec(layout: IcebergLayout, known: Sequence[PartitionSpec]) -> PartitionSpec:
     """Return the spec of the table, one of the ``known`` ones if it is the same.
 
     A column that partitioned the table before keeps its id as a partition field.
     """
-    numbers = {(f.source_id, f.name): f.field_id for spec in known for f in spec.fields}
+    numbers = {f.source_id: f.field_id for spec in known for f in spec.fields}
     highest = max(numbers.values(), default=LAST_PARTITION_ID)
     fields = []
     for one in layout.partition_fields:
-        number = numbers.get((one.field_id, one.name))
+        number = numbers.get(one.field_id)
         if number is None:
             number = highest = highest + 1
         fields.append(
