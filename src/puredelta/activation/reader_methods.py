@@ -35,6 +35,7 @@ from puredelta.spark.catalog.relation_cache import (
     pinned_tables,
     relations_of_expressions,
 )
+from puredelta.spark.connect.messages import hide_in_log
 from puredelta.spark.resolve.sql_text import asks_parser
 from puredelta.spark.resolve.table_attributes import as_named, qualified
 from puredelta.spark.session.catalogs import find_identifier
@@ -267,7 +268,9 @@ def delta_stream_load(original: Method) -> Method:
         prepare(spark)
         location = path if path is not None else (captured.options or {}).get("path")
         if _is_elsewhere(location):
-            self.option(STORAGE_OPTION, session_storage(spark).packed())
+            storage = session_storage(spark)
+            hide_in_log(storage.secrets)
+            self.option(STORAGE_OPTION, storage.packed())
         if start is not None:
             options = {k: v for k, v in options.items() if k.lower() != _STREAM_START.lower()}
             self.option(_STREAM_START, start)

@@ -24,6 +24,7 @@ from puredelta.store.location import (
     ObjectLocation,
     Untranslated,
     VendedOptions,
+    is_secret,
     parse_object_location,
 )
 from puredelta.store.object_store import ObjectStore
@@ -90,6 +91,12 @@ class Storage:
             options={**self.options, **own},
             read_again=None if again is None else lambda: again().with_options(options),
         )
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The values that no text may show."""
+        known = {**self.settings, **self.options}
+        return tuple(str(value) for key, value in known.items() if value and is_secret(key))
 
     def packed(self) -> str:
         """Return what is needed without a JVM as text, for `with_packed` in another process."""

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
 
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -84,9 +85,9 @@ def main(directory: Path) -> None:
         puredelta.activate(spark)
         set_other(spark, server, endpoint)
         server.schemas["other", "sales"] = None
-        texts = [_text(one) for one in questions(spark, server, keys)]
+        texts = [text_of(one) for one in questions(spark, server, keys)]
         command_line(directory, server, endpoint)
-        keep_pages(spark, directory)
+        keep_pages(spark.sparkContext, directory)
         keep_bucket(endpoint, directory)
         spark.stop()
     print(json.dumps(texts))  # noqa: T201 - the answer
@@ -134,13 +135,14 @@ def command_line(directory: Path, server: UnityServer, endpoint: str) -> None:
             kept.write_text(printed.getvalue())
 
 
-def keep_pages(spark: SparkSession, directory: Path) -> None:
+def keep_pages(context: SparkContext, directory: Path, *more: str) -> None:
     """Keep the pages of Spark's UI, those of each query among them."""
-    root = spark.sparkContext.uiWebUrl
+    root = context.uiWebUrl
     assert root is not None
     ids = range(60)
-    application = f"/api/v1/applications/{spark.sparkContext.applicationId}"
+    application = f"/api/v1/applications/{context.applicationId}"
     pages = [*PAGES, f"{application}/environment", f"{application}/sql?details=true&length=500"]
+    pages += more
     pages += [f"/SQL/execution/?id={number}" for number in ids]
     for number, page in enumerate(pages):
         with (
@@ -207,10 +209,14 @@ def questions(
     server.keys = lambda _: {**keys, "s3.session-token": f"{s3.WRONG}-{SESSION}"}
     yield lambda: spark.sql(f"DELETE FROM {NAME} WHERE id = 6")
     server.keys = lambda _: keys
-    yield from failures(spark, server)
+    yield from failures(
+        spark, server, lambda text: spark.conf.set("spark.sql.catalog.main.token", text)
+    )
 
 
-def failures(spark: SparkSession, server: UnityServer) -> Iterator[Callable[[], Any]]:
+def failures(
+    spark: SparkSession, server: UnityServer, set_token: Callable[[str], None]
+) -> Iterator[Callable[[], Any]]:
     """Yield statements that fail, each for another reason."""
     table = ".*/tables/orders"
 
@@ -244,7 +250,7 @@ def failures(spark: SparkSession, server: UnityServer) -> Iterator[Callable[[], 
             spark.conf.set("spark.puredelta.catalog.main.timeout_s", "0.5")
             yield delete
     spark.conf.set("spark.sql.catalog.main.uri", address)
-    spark.conf.set("spark.sql.catalog.main.token", f"{LATER}\n{TOKEN}")
+    set_token(f"{LATER}\n{TOKEN}")
     yield delete
 
 
@@ -272,7 +278,7 @@ def untrusted_server() -> Iterator[str]:
         yield f"https://127.0.0.1:{listener.getsockname()[1]}"
 
 
-def _text(question: Callable[[], Any]) -> str:
+def text_of(question: Callable[[], Any]) -> str:
     try:
         with contextlib.redirect_stdout(io.StringIO()) as printed:
             value = question()

@@ -8,6 +8,8 @@ needed: only clients have what those modules import.
 from __future__ import annotations
 
 import importlib
+import logging
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
@@ -16,6 +18,8 @@ from weakref import WeakKeyDictionary
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
+
+from puredelta.catalogs.transport import without_secrets
 
 Message: TypeAlias = Any
 """A protobuf message."""
@@ -250,3 +254,44 @@ def _send(spark: SparkSession, make: Callable[[Any], Mapping[str, Any]]) -> Pair
     kinds = importlib.import_module("pyspark.sql.connect.proto").ConfigRequest
     answer: Pairs = client_of(spark).config(kinds.Operation(**make(kinds))).pairs
     return answer
+
+
+_CLIENT_LOG = "pyspark.sql.connect.logging"
+_SECRETS_MAX = 1_000
+_LENGTH_MIN = 6
+"""A shorter value, such as ``true``, is part of too many texts."""
+
+
+class _WithoutSecrets(logging.Filter):
+    """Stars in place of secrets, in the requests that a client logs at its level DEBUG."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._known: dict[str, None] = {}
+        """The newest secrets; keys are renewed for as long as a process lives."""
+
+    def add(self, secrets: Iterable[str]) -> None:
+        """Hide more secrets from now on."""
+        known = {**self._known, **dict.fromkeys(s for s in secrets if len(s) >= _LENGTH_MIN)}
+        self._known = dict.fromkeys(list(known)[-_SECRETS_MAX:])
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Let every record pass, without secrets."""
+        said = record.getMessage()
+        hidden = without_secrets(said, list(self._known))
+        if hidden != said:
+            record.msg, record.args = hidden, ()
+        return True
+
+
+_hidden = _WithoutSecrets()
+
+
+def hide_in_log(secrets: Iterable[str]) -> None:
+    """Keep keys of stores out of the log of a Connect client, which shows whole requests.
+
+    The keys travel to workers inside these. Nothing happens in a process without such a client.
+    """
+    if _CLIENT_LOG in sys.modules:
+        _hidden.add(secrets)
+        logging.getLogger(_CLIENT_LOG).addFilter(_hidden)

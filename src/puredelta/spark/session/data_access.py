@@ -29,6 +29,7 @@ from puredelta import worker
 from puredelta.errors import DeltaError, Message, UnsupportedError
 from puredelta.log.files.clock import random_id
 from puredelta.protocol.actions.paths import absolute_uris
+from puredelta.spark.connect.messages import hide_in_log
 from puredelta.spark.jvm.gateway import mapped_in_arrow
 from puredelta.spark.jvm.hadoop import has_file_system
 from puredelta.spark.session.catalogs import has_vended_keys
@@ -118,6 +119,7 @@ class DataPaths:
 
 def _fields(store: ObjectStore) -> StoreFields:
     store.renew()
+    hide_in_log(store.access.secrets)
     arguments = store.access.arguments()
     url = arguments.pop("url")
     if (grant := grant_of(store)) is not None:
