@@ -37,6 +37,7 @@ class CatalogFault(Enum):
     """The ways in which a request goes wrong."""
 
     LOST_REQUEST = "request lost"
+    NOT_SENT = "no connection or no token"
     LOST_ANSWER = "carried out, answer lost"
     DELAYED = "carried out later, answer lost"
     SERVER_ERROR = "server error, nothing happened"
@@ -48,6 +49,7 @@ class CatalogFault(Enum):
 
 _OF_READS = (
     CatalogFault.LOST_REQUEST,
+    CatalogFault.NOT_SENT,
     CatalogFault.SERVER_ERROR,
     CatalogFault.OLD_ANSWER,
     CatalogFault.WRONG_NAME,
@@ -55,6 +57,7 @@ _OF_READS = (
 )
 _OF_WRITES = (
     CatalogFault.LOST_REQUEST,
+    CatalogFault.NOT_SENT,
     CatalogFault.LOST_ANSWER,
     CatalogFault.DELAYED,
     CatalogFault.SERVER_ERROR,
@@ -146,6 +149,16 @@ def refused(refusal: Refusal) -> CatalogRequestError:
     return CatalogRequestError(refusal.value, refusal=refusal)
 
 
+_UNSEEN = {CatalogFault.LOST_REQUEST, CatalogFault.NOT_SENT, CatalogFault.SERVER_ERROR}
+"""Faults of which the catalog notices nothing."""
+
+
+def _unanswered(fault: CatalogFault | None) -> CatalogRequestError:
+    failure = refused(Refusal.NO_ANSWER)
+    failure.may_be_done = fault is not CatalogFault.NOT_SENT
+    return failure
+
+
 class WriterCatalog(KeylessCatalog):
     """The catalog as one process reaches it; ``pause`` lets others run."""
 
@@ -158,8 +171,8 @@ class WriterCatalog(KeylessCatalog):
         """Return the table, perhaps an older one or a wrong one."""
         self._pause("load")
         fault = self._fault(_OF_READS)
-        if fault in {CatalogFault.LOST_REQUEST, CatalogFault.SERVER_ERROR}:
-            raise refused(Refusal.NO_ANSWER)
+        if fault in _UNSEEN:
+            raise _unanswered(fault)
         table = replace(self._state.loaded(), name=name)
         if fault is CatalogFault.OLD_ANSWER and self._state.latest > 0:
             table = self._state.loaded(back=1)
@@ -185,8 +198,8 @@ class WriterCatalog(KeylessCatalog):
     def _write(self, change: Callable[[], None]) -> None:
         self._pause("send")
         fault = self._fault(_OF_WRITES)
-        if fault in {CatalogFault.LOST_REQUEST, CatalogFault.SERVER_ERROR}:
-            raise refused(Refusal.NO_ANSWER)
+        if fault in _UNSEEN:
+            raise _unanswered(fault)
         if fault is CatalogFault.DELAYED:
             self._state.delayed.append(change)
             raise refused(Refusal.NO_ANSWER)

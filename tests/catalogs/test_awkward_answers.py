@@ -13,6 +13,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -349,3 +350,25 @@ def test_a_secure_server(certificate: Path) -> None:
         server.shutdown()
         server.server_close()
         thread.join(10)
+
+
+def test_a_request_that_was_not_sent_cannot_be_done() -> None:
+    """A commit whose requests all ended so is no commit; any other one may be."""
+    send = HttpTransport(timeout_s=0.3).send
+    here = catalog(answer())
+    nowhere = UnityCatalog(
+        name="main", url="http://127.0.0.1:1", tokens=fixed_token(TOKEN), send=send
+    )
+    tokens = OAuthTokens(send, url="http://127.0.0.1:1", client_id="me", client_secret=KEY)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        for asked, may_be_done in (
+            (nowhere, False),
+            (replace(here, tokens=tokens), False),
+            (catalog(Answer(status=429, json=None)), False),
+            (catalog(Answer(status=503, json=None)), True),
+            (replace(nowhere, url=address), True),
+        ):
+            failure = refused(lambda asked=asked: asked.rename(ORDERS, "new"))
+            assert failure.refusal is Refusal.NO_ANSWER
+            assert failure.may_be_done is may_be_done

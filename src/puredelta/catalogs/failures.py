@@ -37,6 +37,8 @@ class CatalogRequestError(DeltaError):
 
     retry_after_s: float | None = None
     """For how long the server wants no other request, if it says so."""
+    may_be_done: bool = True
+    """Of a request without an answer: whether it may have been carried out, or may be later."""
 
     def __init__(self, message: str, *, refusal: Refusal, **details: object) -> None:
         code = _CODES.get(refusal, ErrorCode.CATALOG_REQUEST_FAILED)

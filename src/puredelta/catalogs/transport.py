@@ -265,13 +265,21 @@ def _seconds_of(text: str | None) -> float | None:
     return float(text) if text is not None and text.isascii() and text.isdecimal() else None
 
 
+_BEFORE_SENDING = (ConnectionRefusedError, socket.gaierror, ssl.SSLCertVerificationError)
+"""Failures of a connection that is not there yet."""
+
+
 def _unanswered(request: HttpRequest, error: Exception) -> CatalogRequestError:
     reason = getattr(error, "reason", None) or error
-    return CatalogRequestError(
+    may_be_done = not isinstance(reason, _BEFORE_SENDING)
+    outcome = "the request may have been carried out" if may_be_done else "nothing was sent"
+    failure = CatalogRequestError(
         f"{_place(request)} did not answer: {without_secrets(str(reason), request.secrets)}. Check "
-        "the setting uri and the network; the request may have been carried out.",
+        f"the setting uri and the network; {outcome}.",
         refusal=Refusal.NO_ANSWER,
     )
+    failure.may_be_done = may_be_done
+    return failure
 
 
 def _place(request: HttpRequest) -> str:

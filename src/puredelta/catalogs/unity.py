@@ -162,6 +162,7 @@ _WAIT_MAX_S = 30.0
 """However long the server wants no other request."""
 _UNAUTHENTICATED = 401
 _NOT_FOUND = 404
+_TOO_MANY_REQUESTS = 429
 _NO_API = (
     "there is no such call. Check that the setting uri names a Unity Catalog server of version 0.5 "
     "or newer, which has the Delta API /delta/v1"
@@ -427,14 +428,22 @@ class UnityCatalog:
         base = self.url if self.url.endswith(_API) else self.url + _API
         url = base + path + (f"?{urlencode(query)}" if query else "")
         content = None if body is None else json.dumps(body).encode()
-        token = self.tokens.token()
+        token = self._token()
         answer = self.send(_request(method, url, content, token))
         if answer.status == _UNAUTHENTICATED and self.tokens.renew():
-            token = self.tokens.token()
+            token = self._token()
             answer = self.send(_request(method, url, content, token))
         if answer.is_success:
             return answer.json
         raise self._refused(method, path, answer, token)
+
+    def _token(self) -> str | None:
+        """Return the token of now; without one the catalog has not been asked for anything."""
+        try:
+            return self.tokens.token()
+        except CatalogRequestError as failure:
+            failure.may_be_done = False
+            raise
 
     def _refused(
         self, method: str, path: str, answer: Answer, token: str | None
@@ -459,6 +468,7 @@ class UnityCatalog:
             catalog=self.name,
             status=answer.status,
         )
+        failure.may_be_done = answer.status != _TOO_MANY_REQUESTS
         if answer.retry_after_s is not None:
             failure.retry_after_s = min(answer.retry_after_s, _WAIT_MAX_S)
         return failure
