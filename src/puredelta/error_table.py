@@ -2043,6 +2043,11 @@ class Message(Enum):
     )
 
     # log/replay
+    LOG_CORRUPTED_STAGED_SIZE = (
+        ErrorCode.LOG_CORRUPTED,
+        "{path} has {size} bytes, and the catalog has ratified a commit of {ratified}: the file is "
+        "damaged. Nothing was read or published. Restore the file from a copy of the storage.",
+    )
     CATALOG_MANAGED_TABLE_BY_PATH = (
         ErrorCode.CATALOG_MANAGED_TABLE_BY_PATH,
         "Path-based access is not allowed for the catalog-managed table at {path}: its newest "

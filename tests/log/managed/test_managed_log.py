@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
-from puredelta.catalogs.failures import CatalogRequestError
+from puredelta.catalogs.failures import CatalogRequestError, Refusal
+from puredelta.catalogs.tokens import OAuthTokens
+from puredelta.catalogs.unity import UnityCatalog
 from puredelta.errors import (
     CommitUnknownError,
     ConcurrentDeleteDeleteException,
@@ -23,13 +25,15 @@ from puredelta.errors import (
 )
 from puredelta.log.commit import commit_retry
 from puredelta.log.commit.commit_request import Phase
+from puredelta.log.managed.ratification import publish
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.action_json import parse_action
 from puredelta.protocol.actions.actions import DomainMetadata, Metadata
-from tests.catalogs.managed import Orders, direct, unity, with_feature, with_properties
+from tests.catalogs.managed import ORDERS, Orders, direct, unity, with_feature, with_properties
 from tests.log.tables import add, feature_protocol, metadata, remove
 from tests.servers.unity import LIMIT, RefusedError, UnityServer, unity_server
 
+CLIENT = {"client_id": "me", "client_secret": "secret"}
 TABLE = "/delta/v1/catalogs/main/schemas/sales/tables/orders"
 
 
@@ -298,6 +302,51 @@ def test_a_catalog_that_never_answers_leaves_the_outcome_unknown(
     server.fail("POST", TABLE, "lost request", times=100)
     with pytest.raises(CommitUnknownError, match="may or may not be ratified"):
         orders.append("a", on=read)
+
+
+@pytest.mark.parametrize("kind", ["connection", "token", "busy"])
+def test_a_commit_that_the_catalog_has_never_seen_is_no_commit(
+    orders: Orders, server: UnityServer, kind: str
+) -> None:
+    """The outcome is not open: no catalog can carry out what it did not get, or has refused."""
+    read = orders.log.snapshot()
+    catalog = orders.store.catalog
+    assert isinstance(catalog, UnityCatalog)
+    nowhere = "http://127.0.0.1:1"
+    away = {
+        "connection": replace(catalog, url=nowhere),
+        "token": replace(catalog, tokens=OAuthTokens(catalog.send, url=nowhere, **CLIENT)),
+        "busy": catalog,
+    }
+    if kind == "busy":
+        server.fail("POST", TABLE, "429", times=100)
+    orders.store.catalog = away[kind]
+    with pytest.raises(CatalogRequestError):
+        orders.append("a", on=read)
+    server.faults.clear()
+    orders.store.catalog = catalog
+    assert orders.append("b", on=read) == 1
+    assert orders.paths() == ["b"]
+
+
+def test_a_request_that_may_have_been_seen_leaves_the_outcome_open(
+    orders: Orders, server: UnityServer
+) -> None:
+    read = orders.log.snapshot()
+    server.fail("POST", TABLE, "lost request")
+    server.fail("POST", TABLE, "429", times=100)
+    with pytest.raises(CommitUnknownError):
+        orders.append("a", on=read)
+
+
+def test_a_table_that_the_catalog_was_never_asked_for_is_not_created(server: UnityServer) -> None:
+    server.fail("POST", ".*/tables", "429", times=100)
+    with pytest.raises(CatalogRequestError):
+        Orders.create(unity(server))
+    server.faults.clear()
+    with pytest.raises(CatalogRequestError) as missing:
+        unity(server).load(ORDERS)
+    assert missing.value.refusal is Refusal.NOT_FOUND
 
 
 def test_a_refused_commit_is_an_error_and_changes_nothing(
@@ -697,6 +746,29 @@ def test_a_version_that_others_publish_is_compared_once(
     reads.clear()
     assert reader.paths() == ["a"]
     assert f"_delta_log/{plain.name}" not in reads
+
+
+@pytest.mark.parametrize("kind", ["cut", "longer"])
+def test_a_staged_file_of_another_size_is_neither_read_nor_published(
+    orders: Orders, server: UnityServer, kind: str
+) -> None:
+    """A file that ends after a whole line would be a smaller commit, and would be published so."""
+    hold_reports(server)
+    orders.commit([add("a"), add("b")])
+    plain = orders.folder / "_delta_log" / f"{1:020d}.json"
+    staged = next((orders.folder / "_delta_log" / "_staged_commits").iterdir())
+    content = plain.read_bytes()
+    plain.unlink()
+    lines = content.splitlines(keepends=True)
+    staged.write_bytes(b"".join(lines[:-1] if kind == "cut" else [*lines, lines[-1]]))
+    reader = Orders.open(unity(server))
+    with pytest.raises(CorruptTableError, match="has ratified"):
+        reader.paths()
+    with pytest.raises(CorruptTableError, match="has ratified"):
+        publish(reader.store, reader.store.refresh())
+    assert not plain.exists()
+    staged.write_bytes(content)
+    assert Orders.open(unity(server)).paths() == ["a", "b"]
 
 
 def test_another_file_for_a_version_is_refused(orders: Orders, server: UnityServer) -> None:

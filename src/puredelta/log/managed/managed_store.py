@@ -275,14 +275,33 @@ class ManagedStore:
         commit = self._named(path)
         if commit is None:
             return self.files.read(path)
-        is_published = commit.version <= self._published
-        first, second = (path, commit.path) if is_published else (commit.path, path)
+        if commit.version <= self._published:
+            try:
+                return self.files.read(path)
+            except FileNotFoundError:  # reported before its copy
+                return self.read_staged(commit)
         try:
-            content = self.files.read(first)
-        except FileNotFoundError:  # removed after it was published, or reported before its copy
-            return self.files.read(second)
-        if not is_published:
-            self.note_content(commit.version, content)
+            content = self.read_staged(commit)
+        except FileNotFoundError:  # removed after it was published
+            return self.files.read(path)
+        self.note_content(commit.version, content)
+        return content
+
+    def read_staged(self, commit: RatifiedCommit) -> bytes:
+        """Return the content of a staged file, which has the size that was ratified.
+
+        Raises:
+            CorruptTableError: it has another size. One that is cut after a line would be a
+                commit of fewer actions.
+        """
+        content = self.files.read(commit.path)
+        if len(content) != commit.size_bytes:
+            raise CorruptTableError(
+                Message.LOG_CORRUPTED_STAGED_SIZE,
+                path=f"{self.root_uri}/{commit.path}",
+                size=len(content),
+                ratified=commit.size_bytes,
+            )
         return content
 
     def read_ahead(self, files: Sequence[StoredFile]) -> Store:

@@ -69,7 +69,7 @@ def ratify(
 
     Raises:
         CommitUnknownError: the catalog did not answer, and may still ratify the commit.
-        CatalogRequestError: the catalog refuses the commit for good.
+        CatalogRequestError: the catalog refuses the commit for good, or was never reached.
         CorruptTableError: the catalog has lost commits (DELTA_CATALOG_IS_BEHIND).
         OSError: the content could not be staged.
     """
@@ -152,7 +152,7 @@ class _Ratification:
         self.failure = failure
         match failure.refusal:
             case Refusal.NO_ANSWER:
-                self.may_follow = True
+                self.may_follow = self.may_follow or failure.may_be_done
                 return None
             case Refusal.TOO_MANY_COMMITS:
                 publish_quietly(self.store, self.store.refresh())
@@ -226,7 +226,8 @@ def publish(store: ManagedStore, table: LoadedTable) -> None:
     Safe to repeat and to race: a copy is made only where no file is there.
 
     Raises:
-        CorruptTableError: a plain file holds another commit than the ratified one.
+        CorruptTableError: a plain file holds another commit than the ratified one, or a staged
+            file has another size.
         OSError, CatalogRequestError: a copy or the report failed; later commits are not copied.
     """
     for commit in table.commits:
@@ -239,7 +240,7 @@ def publish(store: ManagedStore, table: LoadedTable) -> None:
 
 def _publish_one(store: ManagedStore, commit: RatifiedCommit) -> None:
     path = log_path(commit_name(commit.version))
-    content = store.files.read(commit.path)
+    content = store.read_staged(commit)
     created = store.files.put_if_absent(path, content)
     if created is not PutOutcome.CREATED and store.files.read(path) != content:
         raise CorruptTableError(
@@ -276,7 +277,7 @@ def create_managed(
     Raises:
         InvalidRequestError: the name was taken meanwhile (TABLE_OR_VIEW_ALREADY_EXISTS).
         CommitUnknownError: the catalog did not answer, and may still create the table.
-        CatalogRequestError: the catalog refuses the definition.
+        CatalogRequestError: the catalog refuses the definition, or was never reached.
     """
     store.files.put_if_absent(log_path(commit_name(commit.version)), commit.content)
     creation = TableCreation(
@@ -294,19 +295,22 @@ def create_managed(
             created = store.catalog.create(creation)
         except CatalogRequestError as failure:
             last = failure
-            may_follow = may_follow or failure.refusal is Refusal.NO_ANSWER
-            if not may_follow:
+            is_unanswered = failure.refusal is Refusal.NO_ANSWER
+            may_follow = may_follow or (is_unanswered and failure.may_be_done)
+            if not (may_follow or is_unanswered):
                 is_taken = failure.refusal is Refusal.EXISTS
                 raise (_taken(new) if is_taken else failure) from None
-            if _is_created(store, new):
+            if may_follow and _is_created(store, new):
                 return
             continue
         try:
             store.accept(created, floor=-1)
         except DeltaError as odd:  # it is created all the same: its files must stay
-            last = odd
+            last, may_follow = odd, True
             break
         return
+    if last is not None and not may_follow:
+        raise last
     raise CommitUnknownError(
         Message.COMMIT_STATE_UNKNOWN_NEW_TABLE,
         table=new.name,
