@@ -55,6 +55,11 @@ def test_save_makes_a_clustered_table(active: SparkSession, tmp_path: Path) -> N
     plain = rows.write.format("delta").mode("append")
     plain.save(path)
     assert _clustering(active, path) == ["id"]
+    table = f"delta.`{path}`"
+    active.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('clusterByAuto' = 'true')")
+    active.sql(f"ALTER TABLE {table} CLUSTER BY NONE")
+    shown = {row.key: row.value for row in active.sql(f"SHOW TBLPROPERTIES {table}").collect()}
+    assert (shown["clusteringColumns"], shown["clusterByAuto"]) == ("[]", "true")
 
 
 def test_a_clustered_table_has_no_partitions(active: SparkSession, tmp_path: Path) -> None:

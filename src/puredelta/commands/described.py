@@ -24,7 +24,7 @@ from puredelta.protocol.features.protocol_versions import supported_features
 from puredelta.protocol.schema.schema_edit import FieldPath, find_field
 from puredelta.protocol.schema.schema_json import simple_string
 from puredelta.protocol.schema.types import StructField
-from puredelta.protocol.table.clustering import clustering_columns
+from puredelta.protocol.table.clustering import CLUSTERING_DOMAIN, clustering_columns
 from puredelta.spark.jvm.catalog import SESSION_CATALOG, CatalogTable, StoredEntry
 from puredelta.spark.scan.scan_columns import partition_rows
 from puredelta.spark.session.names import display_name
@@ -63,8 +63,9 @@ class DescribedTable:
         if protocol.min_writer_version >= WRITER_VERSION_MAX:
             listed = supported_features(protocol)
             shown |= {FEATURE_PREFIX + name: "supported" for name in listed}
-        clustered = clustering_columns(self.snapshot.config, self.snapshot.domain_metadata)
-        if clustered:
+        domains = self.snapshot.domain_metadata
+        if CLUSTERING_DOMAIN in domains:  # also without columns, after CLUSTER BY NONE
+            clustered = clustering_columns(self.snapshot.config, domains)
             shown["clusteringColumns"] = json.dumps(clustered, separators=(",", ":"))
         return dict(sorted(shown.items()))
 
