@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
@@ -33,6 +34,7 @@ from puredelta.spark.jvm.gateway import (
 from puredelta.spark.jvm.plans import Plan
 
 SESSION_CATALOG = "spark_catalog"
+_NO_SUCH_ENTRY = frozenset({"TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,9 +95,15 @@ def find_entry(
         return None
     catalog = catalog_of(spark)
     identifier = _identifier(spark, parents[0] if parents else None, named)
-    if not catalog.isTempView(identifier) and not catalog.tableExists(identifier):
+    try:
+        table = catalog.getTempViewOrPermanentTableMetadata(identifier)
+    except AnalysisException as refused:
+        if refused.getCondition() in _NO_SUCH_ENTRY:
+            return None
+        raise
+    named_provider = text_option(table.provider())  # a view has none
+    if named_provider is not None and named_provider.lower() != provider:
         return None
-    table = catalog.getTempViewOrPermanentTableMetadata(identifier)
     if (text := text_option(table.viewText())) is not None:
         shown = table.identifier()
         return ViewEntry(
@@ -104,7 +112,7 @@ def find_entry(
             database=text_option(shown.database()) or "",
             name=str(shown.table()),
         )
-    if (text_option(table.provider()) or "").lower() != provider:
+    if named_provider is None:
         return None
     full = table.identifier()
     return CatalogTable(
@@ -226,7 +234,13 @@ def stored_entry(spark: SparkSession, database: str, name: str) -> Any:
 
 def _identifier(spark: SparkSession, database: str | None, name: str) -> Any:
     jvm = jvm_of(spark)
-    return java_class(jvm, f"{CATALYST}.TableIdentifier")(name, scala_some(jvm, database))
+    outer = _no_database(spark) if database is None else scala_some(jvm, database)
+    return java_class(jvm, f"{CATALYST}.TableIdentifier")(name, outer)
+
+
+@once_per_session
+def _no_database(spark: SparkSession) -> Any:
+    return scala_none(jvm_of(spark))
 
 
 def decoded_location(spark: SparkSession, uri: Any) -> str:
