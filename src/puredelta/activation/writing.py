@@ -31,9 +31,7 @@ from puredelta.protocol.actions.operations import SAVED_OVER, Operation, overwri
 from puredelta.protocol.schema.types import StructType
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.catalog.catalog_entries import (
-    EntryName,
     find_table,
-    follow_columns,
 )
 from puredelta.spark.catalog.unity_entries import creation_name, is_made_as_delta, is_name_taken
 from puredelta.spark.session.catalogs import find_identifier
@@ -144,16 +142,10 @@ def _write_known(
         )
 
     if _wrote_clustered(rows, captured, log, replaces=replaces):
-        if found is not None:
-            known = EntryName(database=found.database, name=found.name)
-            follow_columns(rows.sparkSession, known, to_spark(log.snapshot().config.schema))
         return
     if read is not None:
         captured = _unpartitioned(captured, read.config.partition_columns)
     _write(rows, captured, log, record=operation if replaces else None)
-    if found is not None and options.change.is_wanted:
-        known = EntryName(database=found.database, name=found.name)
-        follow_columns(rows.sparkSession, known, to_spark(log.snapshot().config.schema))
 
 
 def _unpartitioned(captured: CapturedOptions, known: Sequence[str]) -> CapturedOptions:

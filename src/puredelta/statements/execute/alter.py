@@ -40,7 +40,6 @@ from puredelta.protocol.features.feature_usage import CURRENT_DEFAULT
 from puredelta.spark.catalog.catalog_entries import (
     entry_name,
     find_table,
-    follow_columns,
     stated_location,
 )
 from puredelta.spark.catalog.unity_entries import shown_table
@@ -49,7 +48,6 @@ from puredelta.spark.resolve.sql_text import require_parsable
 from puredelta.spark.session.catalogs import find_identifier, require_loaded
 from puredelta.spark.session.session import no_rows
 from puredelta.spark.session.storage import open_log
-from puredelta.spark.session.types import to_spark
 from puredelta.statements.names.names import (
     find_catalog_name,
     find_location,
@@ -110,10 +108,7 @@ def alter(spark: SparkSession, statement: AlterStatement, *, text: str) -> DataF
         _require_location(spark, table, location, change.location)
         return None  # Spark changes the catalog entry itself
     log = require_table(spark, location, table)
-    entry = None if table.path is not None else entry_name(spark, table.parts)
     _apply(spark, log, change)
-    if isinstance(change, ColumnsChange) and entry is not None:
-        follow_columns(spark, entry, to_spark(log.snapshot().config.schema))
     return no_rows(spark)
 
 
