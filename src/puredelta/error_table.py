@@ -2158,6 +2158,12 @@ class Message(Enum):
         "find the table or order its commits. Leave it as it is, or copy the rows into a table "
         "of another kind.",
     )
+    UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION_ICEBERG = (
+        ErrorCode.UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION,
+        "A catalog-managed table with {property} = iceberg cannot be written here: each of its "
+        "commits has to bring Iceberg metadata along, which puredelta does not write for a "
+        "catalog. Nothing was written. Unset the property, or write with delta-spark.",
+    )
     UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION_DEMANDED = (
         ErrorCode.UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION,
         "{property} = {demanded} cannot be taken from a catalog-managed table: its catalog demands "

@@ -503,12 +503,20 @@ def _type_text(kind: Any) -> str:
 
 
 def _require_contract(table: Table, actions: dict[str, Any]) -> None:
-    """Refuse a change of the protocol of a managed table without a property that is required."""
-    if table.kind != "MANAGED" or "set-protocol" not in actions:
+    """Refuse a change of the protocol of a managed table without a property that is required.
+
+    Each commit of a table with Iceberg metadata says where that is.
+    """
+    if table.kind != "MANAGED":
         return
     removed = actions.get("remove-properties", {}).get("removals", ())
     left = {key: text for key, text in table.properties.items() if key not in removed}
     left |= actions.get("set-properties", {}).get("updates", {})
+    has_iceberg = "iceberg" in left.get("delta.universalFormat.enabledFormats", "").split(",")
+    if has_iceberg and "add-commit" in actions and "uniform" not in actions["add-commit"]:
+        raise invalid("Uniform metadata must be set")
+    if "set-protocol" not in actions:
+        return
     for key, text in REQUIRED.items():
         if left.get(key) != text:
             raise invalid(f"MANAGED table required property '{key}' must be '{text}'")

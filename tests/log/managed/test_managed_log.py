@@ -26,11 +26,14 @@ from puredelta.errors import (
 from puredelta.log.commit import commit_retry
 from puredelta.log.commit.commit_request import Phase
 from puredelta.log.managed.ratification import publish
+from puredelta.log.managed.table_update import require_still_managed
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.action_json import parse_action
 from puredelta.protocol.actions.actions import DomainMetadata, Metadata
+from puredelta.protocol.features.feature_registry import Capability
+from puredelta.protocol.table.table_config import TableConfig
 from tests.catalogs.managed import ORDERS, Orders, direct, unity, with_feature, with_properties
-from tests.log.tables import add, feature_protocol, metadata, remove
+from tests.log.tables import Client, add, feature_protocol, metadata, remove
 from tests.servers.unity import LIMIT, RefusedError, UnityServer, unity_server
 
 CLIENT = {"client_id": "me", "client_secret": "secret"}
@@ -579,6 +582,19 @@ def test_what_another_client_has_dropped_does_not_stop_commits(
     again = with_properties(orders.log.snapshot(), delta__enableDeletionVectors="true")
     orders.commit([again])
     assert orders.paths() == ["a"]
+
+
+def test_commits_that_need_iceberg_metadata_are_refused_before_they_begin(orders: Orders) -> None:
+    """The catalog would refuse them once their rows are written."""
+    read = orders.log.snapshot()
+    formats = {"delta__universalFormat__enabledFormats": "hudi,iceberg"}
+    exported = TableConfig.of(read.protocol, with_properties(read, **formats))
+    with pytest.raises(UnsupportedError, match="Iceberg metadata") as refused:
+        require_still_managed(read.config, exported)
+    assert refused.value.code is ErrorCode.UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION
+    require_still_managed(exported, read.config)
+    with pytest.raises(UnsupportedError, match="Iceberg metadata"):
+        Client(orders.log, replace(read, config=exported), capability=Capability.APPEND)
 
 
 def test_the_feature_cannot_be_dropped(orders: Orders) -> None:

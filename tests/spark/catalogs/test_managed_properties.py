@@ -7,6 +7,7 @@ properties that it demands: it refuses a later change of the protocol without th
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 
 import pytest
 from pyspark.sql import SparkSession
@@ -16,6 +17,7 @@ from tests.servers.unity import REQUIRED, Table, UnityServer, unity_server
 from tests.spark.catalogs.conftest import activated
 
 T = "main.sales.orders"
+needs_pyiceberg = pytest.mark.skipif(find_spec("pyiceberg") is None, reason="needs pyiceberg")
 TIMESTAMPS = (
     "delta.enableInCommitTimestamps",
     "delta.inCommitTimestampEnablementVersion",
@@ -41,7 +43,12 @@ def replaced(key: str, value: str, *, name: str = T) -> str:
 
 
 OTHERS = {key: text for key, text in REQUIRED.items() if key not in TIMESTAMPS}
+ICEBERG = (
+    f"ALTER TABLE {T} SET TBLPROPERTIES ('delta.enableIcebergCompatV2' = 'true', "
+    "'delta.enableDeletionVectors' = 'false', 'delta.universalFormat.enabledFormats' = 'iceberg')"
+)
 REFUSED = [
+    pytest.param(ICEBERG, OPERATION, marks=needs_pyiceberg),
     *((changed(key, "true" if "enable" in key else "3"), DEPENDENCIES) for key in TIMESTAMPS),
     (changed(TIMESTAMPS[0], "false"), DEPENDENCIES),
     (changed(TIMESTAMPS[0].upper(), "false"), DEPENDENCIES),

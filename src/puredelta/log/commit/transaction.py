@@ -24,6 +24,7 @@ from puredelta.log.commit.commit_request import (
 from puredelta.log.commit.commit_retry import Attempts
 from puredelta.log.commit.conflicts import isolation_level
 from puredelta.log.files.file_table import FileTable
+from puredelta.log.managed.table_update import require_no_iceberg
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import AddChangeFile, CommitInfo, Remove
@@ -61,6 +62,8 @@ class Transaction:
     ) -> None:
         if snapshot is not None:
             snapshot.config.require(capability)
+            if log.managed is not None and capability is not Capability.ADMINISTER:
+                require_no_iceberg(snapshot.config)
         self._log = log
         self._snapshot = snapshot
         self._engine_info = engine_info

@@ -13,6 +13,7 @@ from typing import Any
 from puredelta.catalogs.catalog import MANAGED_FEATURE, TABLE_ID, TableUpdate
 from puredelta.errors import Message, UnsupportedError
 from puredelta.protocol.actions.actions import Action, DomainMetadata, Protocol
+from puredelta.protocol.table.iceberg_compat import ENABLED_FORMATS, ICEBERG
 from puredelta.protocol.table.table_config import TableConfig
 
 CATALOG_MANAGED = "catalogManaged"
@@ -82,6 +83,7 @@ def require_still_managed(before: TableConfig | None, after: TableConfig) -> Non
     Tables that keep the rules of Iceberg have no deletion vectors.
 
     Raises:
+        UnsupportedError: as `require_no_iceberg`.
         UnsupportedError: the feature, the table's id, in-commit timestamps or another property that
             catalogs demand would be taken away
             (DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION).
@@ -96,12 +98,26 @@ def require_still_managed(before: TableConfig | None, after: TableConfig) -> Non
         lost = "the property delta.enableInCommitTimestamps"
     else:
         _require_demanded(known, after)
+        require_no_iceberg(after)
         return
     raise UnsupportedError(
         Message.UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION_TAKEN,
         subject=lost[0].upper() + lost[1:],
         lost=lost,
     )
+
+
+def require_no_iceberg(config: TableConfig) -> None:
+    """Refuse commits that would have to bring Iceberg metadata along: the catalog demands that.
+
+    Raises:
+        UnsupportedError: the table keeps such metadata
+            (DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION).
+    """
+    if ICEBERG in config.properties.universal_formats:
+        raise UnsupportedError(
+            Message.UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION_ICEBERG, property=ENABLED_FORMATS
+        )
 
 
 def _require_demanded(known: Mapping[str, str], after: TableConfig) -> None:
