@@ -14,7 +14,7 @@ from simulation.catalogs.mutants import CatalogMutant
 from simulation.catalogs.run import CatalogRun, run_seed
 from simulation.report import print_lines
 
-SEEDS = "0:700"
+SEEDS = "0:600"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

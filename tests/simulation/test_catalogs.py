@@ -14,7 +14,7 @@ from simulation.catalogs.mutants import CatalogMutant
 from simulation.catalogs.run import run_seed
 
 SEEDS = 60
-_RARE = range(640, 650)
+_RARE = range(105, 110)
 """An unknown outcome that is a commit takes seven faults in a row."""
 
 
