@@ -164,6 +164,9 @@ class Limits:
     """`INT96`, `OLD_TIMES`, `CHECKSUMS`: what Spark reads otherwise than Arrow, by settings of the
     session."""
 
+    filters: tuple[tuple[str, float], ...] = ()
+    """Columns that get a Bloom filter in new files, each with the rate of false positives."""
+
     needs_columns: tuple[str, ...] = ()
     """Partition columns that a file has to hold, or it is not copied."""
     needs_ids: tuple[str, ...] = ()

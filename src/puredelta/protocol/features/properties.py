@@ -92,6 +92,16 @@ def _at_least(least: int) -> Callable[[str], int]:
     return parse
 
 
+def _rate(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1:
+        raise ValueError("needs to be a number between 0 and 1")
+    return value
+
+
 _UNITS: Mapping[str, timedelta] = {
     "week": timedelta(weeks=1),
     "day": timedelta(days=1),
@@ -200,6 +210,10 @@ class TableProperties:
 
     append_only: ClassVar = _switch("delta.appendOnly")
     auto_compact: ClassVar = _Property[str | None]("delta.autoOptimize.autoCompact", str, None)
+    bloom_filter_columns: ClassVar = _Property[tuple[tuple[str, ...], ...]](
+        "puredelta.bloomFilter.columns", parse_columns, ()
+    )
+    bloom_filter_rate: ClassVar = _Property("puredelta.bloomFilter.fpp", _rate, default=0.00001)
     checkpoint_interval: ClassVar = _Property("delta.checkpointInterval", _positive, default=10)
     checkpoint_policy: ClassVar = _Property(
         "delta.checkpointPolicy", _checkpoint_policy, default=CheckpointPolicy.CLASSIC

@@ -32,10 +32,22 @@ from puredelta.protocol.features.properties import ColumnMappingMode, TablePrope
 from puredelta.protocol.schema.char_varchar import has_padded, parse_limits
 from puredelta.protocol.schema.schema_json import parse_json, parse_schema
 from puredelta.protocol.schema.traversal import all_fields, struct_fields
-from puredelta.protocol.schema.types import StructField, StructType
+from puredelta.protocol.schema.types import (
+    BYTE,
+    DATE,
+    INTEGER,
+    LONG,
+    SHORT,
+    STRING,
+    StructField,
+    StructType,
+)
 
 CHAR_VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"
 """Field metadata that makes a string column ``char(n)`` or ``varchar(n)`` (M-106)."""
+
+_FILTERED_TYPES = frozenset({BYTE, SHORT, INTEGER, LONG, STRING, DATE})
+"""Types of keys, whose Bloom filters lookups read."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,6 +159,20 @@ class TableConfig:
         if self.iceberg_compat in (None, 1):
             return ()
         return tuple(physical_name(field, self.column_mapping) for field in self.schema.fields)
+
+    @cached_property
+    def filtered_columns(self) -> Mapping[str, float]:
+        """The columns that get a Bloom filter in new files, by physical name, and the rate of false
+        positives. A column that the table lacks, or of another type, gets none.
+        """
+        wanted = {
+            path[0].lower() for path in self.properties.bloom_filter_columns if len(path) == 1
+        }
+        return {
+            physical_name(field, self.column_mapping): self.properties.bloom_filter_rate
+            for field in self.data_schema.fields
+            if field.name.lower() in wanted and field.type in _FILTERED_TYPES
+        }
 
     @property
     def needs_arrow_writer(self) -> bool:

@@ -219,6 +219,7 @@ class ArrowRewriter:
         """Those of the session, and what the table asks of each new file."""
         return replace(
             self.settings.limits,
+            filters=tuple(self.config.filtered_columns.items()),
             needs_columns=self.config.materialized_partition_columns,
             needs_ids=self.config.columns_with_ids,
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import pyarrow as pa
@@ -88,9 +88,10 @@ def plan_copy(
     if root is None or len(reached) < len(sources):
         return NotApplicable(reason=f"workers have no way to files of {store.root_uri}")
     directory = job_directory(config, wall_clock(), random_id())
+    limits = replace(settings.limits, filters=tuple(config.filtered_columns.items()))
     orders = copy_orders(
         copied,
-        settings,
+        replace(settings, limits=limits),
         paths=reached,
         parallelism=parallelism_of(spark),
         directory=joined(root, directory),

@@ -44,6 +44,7 @@ from puredelta.worker.data_files.write_rows import (
     write_stream,
 )
 from puredelta.worker.files import DataPath
+from puredelta.worker.wire import LIMITS
 
 _ANSWERS = T.StructType([T.StructField("answer", T.BinaryType())])
 _ESCAPES = {
@@ -105,6 +106,7 @@ def run_arrow_job(rows: DataFrame, job: ArrowJob) -> dict[str, FileAnswer]:
         partition_columns=tuple(map(escape_partition_text, job.partition_columns)),
         escapes=_ESCAPES,
         codec=_codec(rows, job),
+        limits=replace(LIMITS, filters=tuple(job.files.filters.items())),
         file_rows=job.files.rows_max or max(0, int(str(spark.conf.get(_FILE_ROWS_KEY)))),
     )
     num_stored = len(job.schema.fields)

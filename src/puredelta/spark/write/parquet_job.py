@@ -359,6 +359,12 @@ def _is_data_file(name: str) -> bool:
 
 
 _MB = 1024 * 1024
+_FILTER_SIZES = {
+    "parquet.bloom.filter.adaptive.enabled": "true",
+    "parquet.bloom.filter.candidates.number": "8",
+    "parquet.bloom.filter.max.bytes": str(4 * _MB),
+}
+"""The writer begins with filters of eight sizes and keeps the smallest that has the rate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -371,6 +377,8 @@ class FileOptions:
     """By Spark's name; ``None``: the table's, or the session's."""
     parquet: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Settings of Parquet's writer by their own names, encryption among them."""
+    filters: Mapping[str, float] = field(default_factory=dict)
+    """Columns that get a Bloom filter, by physical name, with the rate of false positives."""
     bin_bytes: int | None = None
     """Rows are brought together first, into files of about so many bytes of shuffled rows
     (M-141); ``None``: every task writes what it has.
@@ -384,8 +392,16 @@ class FileOptions:
         {'compression': 'zstd', 'maxRecordsPerFile': '10'}
         """
         codec = {} if self.codec is None else {"compression": self.codec}
-        options = {**self.parquet, **codec}
+        options = {**self._filter_options, **self.parquet, **codec}
         return {**options, "maxRecordsPerFile": str(self.rows_max)} if self.rows_max else options
+
+    @property
+    def _filter_options(self) -> dict[str, str]:
+        options = dict(_FILTER_SIZES) if self.filters else {}
+        for name, rate in self.filters.items():
+            options[f"parquet.bloom.filter.enabled#{name}"] = "true"
+            options[f"parquet.bloom.filter.fpp#{name}"] = str(rate)
+        return options
 
     @property
     def session_settings(self) -> dict[str, str]:

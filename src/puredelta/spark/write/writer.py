@@ -219,10 +219,12 @@ class _FileLayout:
 
     @property
     def files(self) -> FileOptions:
-        """How the files are cut and compressed: with the table's codec, if there is no other."""
+        """How the files are cut and compressed: with the table's codec, if there is no other, and
+        its Bloom filters.
+        """
         files = self.options.files
         codec = files.codec or self.config.properties.compression_codec
-        return dataclasses.replace(files, codec=codec)
+        return dataclasses.replace(files, codec=codec, filters=self.config.filtered_columns)
 
     def physical_rows(self, rows: DataFrame) -> DataFrame:
         """Return the rows as the files hold them, followed by the columns of directories."""

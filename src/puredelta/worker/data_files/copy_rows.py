@@ -12,6 +12,7 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from puredelta.worker.data_files.write_file import (
     FileAnswer,
     MaskedBatch,
     coalesced,
+    filter_options,
     known_options,
     new_encodings,
     refused,
@@ -132,7 +134,12 @@ def _written(
     except OUT_OF_REACH as failure:
         return refused(order.ordinal, failure)
     answer = write_file(
-        at, tables, schema=schema, codec=order.codec, options=_writer_options, copied=copied
+        at,
+        tables,
+        schema=schema,
+        codec=order.codec,
+        options=partial(_writer_options, order.limits),
+        copied=copied,
     )
     if answer.name is None:
         return answer
@@ -261,9 +268,10 @@ def require_stored_as(
             raise OnlySparkError(f"column {name} is stored as {stored}, not {kind}")
 
 
-def _writer_options(rows: pa.Table) -> dict[str, Any]:
+def _writer_options(limits: Limits, rows: pa.Table) -> dict[str, Any]:
     return {
         **new_encodings(rows),
+        **filter_options(limits.filters, rows.num_rows),
         "store_schema": False,
         **known_options(store_decimal_as_integer=True, write_page_index=True),
     }

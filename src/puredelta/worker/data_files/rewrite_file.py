@@ -27,6 +27,8 @@ from puredelta.worker.data_files.write_file import (
     MaskedBatch,
     coalesced,
     copied_encodings,
+    filter_options,
+    filter_rates,
     known_options,
     new_encodings,
     refused,
@@ -162,7 +164,7 @@ def _rewritten(files: Sequence[_File], limits: Limits) -> FileAnswer:
     copied = CopiedGroups()
     for file in files:
         copied.add(file.source.metadata, range(file.source.num_row_groups))
-    answer = _written(first, tables, copied, files=len(files))
+    answer = _written(first, tables, copied, limits, files=len(files))
     return replace(
         answer,
         physical_rows=sum(file.num_rows for file in files),
@@ -197,13 +199,13 @@ def _copied_groups(file: _File, limits: Limits) -> FileAnswer | None:
         tables=tables,
         options=lambda rows: {
             "compression": codec,
-            **_writer_options(source, rows, files=1, keeps_codecs=task.codec is None),
+            **_writer_options(source, limits, rows, files=1, keeps_codecs=task.codec is None),
         },
     ).write()
 
 
 def _written(
-    first: _File, tables: Iterable[pa.Table], copied: CopiedGroups, *, files: int
+    first: _File, tables: Iterable[pa.Table], copied: CopiedGroups, limits: Limits, *, files: int
 ) -> FileAnswer:
     return write_file(
         first.task,
@@ -211,7 +213,11 @@ def _written(
         schema=hidden_schema(target_schema(first.source), first.task),
         codec=first.task.codec or _codec(first.source),
         options=functools.partial(
-            _writer_options, first.source, files=files, keeps_codecs=first.task.codec is None
+            _writer_options,
+            first.source,
+            limits,
+            files=files,
+            keeps_codecs=first.task.codec is None,
         ),
         copied=copied,
     )
@@ -249,7 +255,7 @@ def _rewritten_at_once(
     copied = CopiedGroups()
     copied.add(first.source.metadata, [0] * len(tasks))  # the first speaks for all
     tables = row_groups(batches, limits=limits)
-    answer = _written(first, tables, copied, files=len(tasks))
+    answer = _written(first, tables, copied, limits, files=len(tasks))
     others = tuple(task.ordinal for task in tasks[1:])
     return replace(answer, physical_rows=merged.num_rows, others=others)
 
@@ -354,9 +360,10 @@ def _as_instant(kind: pa.DataType) -> pa.DataType:
 
 
 def _writer_options(
-    source: OpenFile, rows: pa.Table, *, files: int, keeps_codecs: bool
+    source: OpenFile, limits: Limits, rows: pa.Table, *, files: int, keeps_codecs: bool
 ) -> dict[str, Any]:
-    """Choose what the old file chose: encodings that were worth it, page index, decimals.
+    """Choose what the old file chose: encodings that were worth it, page index, decimals, Bloom
+    filters beside those that the table wants.
 
     ``files``: the number of files whose rows the new one has; ``keeps_codecs``: of every column.
     """
@@ -368,8 +375,10 @@ def _writer_options(
     if keeps_codecs and len(set(codecs)) > 1:
         paths = (path for path, _ in written_leaves(rows))
         encodings["compression"] = dict(zip(paths, codecs, strict=False))
+    rates = {**dict(filter_rates(source.metadata)), **dict(limits.filters)}
     return {
         **encodings,
+        **filter_options(rates.items(), rows.num_rows),
         "store_schema": b"ARROW:schema" in (source.metadata.metadata or {}),
         **known_options(
             store_decimal_as_integer=True,

@@ -37,6 +37,8 @@ from puredelta.worker.data_files.write_file import (
     FileAnswer,
     columns_with_nan,
     copied_encodings,
+    filter_options,
+    filter_rates,
     float_leaves,
     in_new_file,
     known_options,
@@ -287,6 +289,9 @@ class _Update:
                 path: codecs[known.get(path, 0)] for found in paths.values() for path in found
             },
             **decimal_options(self.source),
+            **filter_options(
+                [one for one in filter_rates(footer) if one[0] in rows.column_names], rows.num_rows
+            ),
             **known_options(write_page_index=footer.row_group(0).column(0).has_column_index),
         }
 

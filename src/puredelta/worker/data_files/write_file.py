@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import inspect
 import io
+import math
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -40,6 +41,9 @@ from puredelta.worker.wire import LIMITS, Limits, codec_of
 
 OUT_OF_REACH = (FileNotFoundError, PermissionError, NotADirectoryError)
 """What storage raises that this worker cannot see."""
+_FILTER_BITS = 8
+"""A value sets so many bits of a Bloom filter."""
+_RATE_MIN, _RATE_MAX = 1e-9, 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,6 +297,29 @@ def known_options(**options: Any) -> dict[str, Any]:
     """Return those options of Arrow's writer that this version of it has."""
     known = inspect.signature(pq.write_table).parameters
     return {name: value for name, value in options.items() if name in known}
+
+
+def filter_options(rates: Iterable[tuple[str, float]], num_rows: int) -> dict[str, Any]:
+    """Return the option of Arrow's writer for Bloom filters of row groups with so many rows.
+
+    ``rates`` are the rates of false positives, by column. An older Arrow writes no filters.
+    """
+    wanted = {name: {"ndv": num_rows, "fpp": rate} for name, rate in rates if num_rows}
+    return known_options(bloom_filter_options=wanted) if wanted else {}
+
+
+def filter_rates(source: pq.FileMetaData) -> Iterator[tuple[str, float]]:
+    """Yield the columns of a file that have a Bloom filter, and its rate of false positives.
+
+    The rate follows from the bits for a row. A column is named as by Arrow's writer.
+    """
+    group = source.row_group(0)
+    for chunk in map(group.column, range(group.num_columns)):
+        length = getattr(chunk, "bloom_filter_length", None)
+        if length and chunk.num_values and "." not in chunk.path_in_schema:
+            bits = 8 * length / chunk.num_values
+            rate = (1 - math.exp(-_FILTER_BITS / bits)) ** _FILTER_BITS
+            yield chunk.path_in_schema, min(max(rate, _RATE_MIN), _RATE_MAX)
 
 
 def columns_with_nan(rows: pa.Table) -> Iterator[tuple[str, ...]]:

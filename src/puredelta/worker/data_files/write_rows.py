@@ -11,6 +11,7 @@ import itertools
 import pickle
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,6 +22,7 @@ from puredelta.worker.data_files.write_file import (
     FILE_ANSWERS,
     OUT_OF_REACH,
     FileAnswer,
+    filter_options,
     known_options,
     new_encodings,
     refused,
@@ -102,7 +104,7 @@ def write_rows(order: WriteOrder, batches: Iterable[pa.RecordBatch]) -> Iterator
             row_groups((batch for _, batch in some), limits=order.limits),
             schema=order.schema,
             codec=order.codec,
-            options=_writer_options,
+            options=partial(_writer_options, order.limits),
         )
         name = answer.name and "/".join(part for part in (at, answer.name) if part)
         yield replace(answer, name=name, partition=texts)
@@ -156,9 +158,10 @@ def _value(scalar: pa.Scalar) -> Any:
         return scalar.as_buffer().to_pybytes().decode(errors="replace")
 
 
-def _writer_options(rows: pa.Table) -> dict[str, Any]:
+def _writer_options(limits: Limits, rows: pa.Table) -> dict[str, Any]:
     return {
         **new_encodings(rows),
+        **filter_options(limits.filters, rows.num_rows),
         "store_schema": False,
         **known_options(store_decimal_as_integer=True, write_page_index=True),
     }
