@@ -103,6 +103,24 @@ def test_every_statement_writes_them(
         assert puredelta.read(spark, str(root)).count() == 16
 
 
+def test_a_renamed_column_keeps_its_filters(spark: SparkSession, tmp_path: Path) -> None:
+    root = tmp_path / "t"
+    table = f"delta.`{root}`"
+    properties = f"{PROPERTIES}, 'delta.columnMapping.mode' = 'name'"
+    for statement in (
+        f"CREATE TABLE {table} ({COLUMNS}, w BIGINT) USING delta TBLPROPERTIES ({properties})",
+        f"ALTER TABLE {table} RENAME COLUMN id TO `a.b`",
+        f"ALTER TABLE {table} DROP COLUMN w",
+        f"ALTER TABLE {table} DROP COLUMN d",
+        f"INSERT INTO {table} VALUES (1, 'u', 2)",
+    ):
+        puredelta.sql(spark, statement)
+    snapshot = TableLog(LocalStore(str(root))).snapshot()
+    assert snapshot.metadata.configuration["puredelta.bloomFilter.columns"] == "`a.b`,u,nope,s.x"
+    ((path, _),) = [(root / decode_path(add.path), add) for add in snapshot.files.adds()]
+    assert filtered(path, snapshot.config.physical_name("a.b"))
+
+
 def test_copies_keep_those_of_spark(spark: SparkSession, tmp_path: Path) -> None:
     root = tmp_path / "t"
     rows = spark.sql(f"SELECT {ROW} FROM range(50)").coalesce(1)

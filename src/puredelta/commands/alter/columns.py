@@ -41,7 +41,7 @@ from puredelta.protocol.features.feature_usage import (
     IDENTITY_STEP,
 )
 from puredelta.protocol.features.generated_columns import Identity, identities
-from puredelta.protocol.features.properties import ColumnMappingMode
+from puredelta.protocol.features.properties import PROPERTY_KEYS, ColumnMappingMode
 from puredelta.protocol.features.type_widening import can_widen, with_type_changes
 from puredelta.protocol.schema.schema_edit import (
     ColumnPosition,
@@ -66,7 +66,7 @@ from puredelta.spark.session.delta_conf import REFUSED_BY_DROP_COLUMN, REFUSED_B
 from puredelta.spark.session.names import display_name, quote_name
 from puredelta.spark.session.types import from_spark, to_spark_type
 
-_STATS_COLUMNS = "delta.dataSkippingStatsColumns"
+_NAMING_COLUMNS = ("data_skipping_stats_columns", "bloom_filter_columns")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,10 +159,11 @@ def _with_columns(
 ) -> TableConfig:
     """Return the table with fewer or renamed columns, in the properties that name columns, too."""
     configuration = dict(config.metadata.configuration)
-    named = config.properties.data_skipping_stats_columns
-    if named is not None:
-        kept = [path for old in named if (path := _moved(old, moved)) is not None]
-        configuration[_STATS_COLUMNS] = ",".join(map(display_name, kept))
+    for name in _NAMING_COLUMNS:
+        if (key := PROPERTY_KEYS[name]) in configuration:
+            named = getattr(config.properties, name)
+            kept = [path for old in named if (path := _moved(old, moved)) is not None]
+            configuration[key] = ",".join(map(display_name, kept))
     metadata = dataclasses.replace(
         config.metadata,
         schema_string=encode_schema(schema),
