@@ -4083,6 +4083,11 @@ class Message(Enum):
         ErrorCode.EXPECT_TABLE_NOT_VIEW,
         "'{operation}' expects a table but {view} is a view. Name the table whose rows it shows.",
     )
+    UNSUPPORTED_ON_CONNECT_FUNCTION = (
+        ErrorCode.UNSUPPORTED_ON_CONNECT,
+        "The function {function} reads a Delta table, and the server does not say enough of the "
+        "function to run it with the rows of the table. Write its query in the place of the call.",
+    )
     UNSUPPORTED_ON_CONNECT_VIEW = (
         ErrorCode.UNSUPPORTED_ON_CONNECT,
         "A view over delta.`/path`, a version or changes of a table, CACHE TABLE of such a query, "

@@ -65,6 +65,70 @@ def frames(spark: SparkSession, _: Path) -> Any:
     ]
 
 
+def expressions(spark: SparkSession, _: Path) -> Any:
+    """Subqueries in the text of frames; a frame keeps the version that it was made for."""
+    spark.sql("CREATE TABLE few USING delta AS SELECT id FROM range(3)")
+    numbers, maximum = spark.range(9), F.expr("(SELECT max(few.id) FROM few) + id")
+    of_few = numbers.where("id IN (SELECT id FROM few WHERE id > 0)")
+    once = numbers.where(F.expr("id = (SELECT count(*) FROM few)"))
+    before = [of_few.count(), once.count()]
+    spark.sql("INSERT INTO few VALUES (7)")
+    found = [
+        before,
+        of_few.count(),
+        once.count(),
+        numbers.filter("id IN (SELECT id FROM few WHERE id > 0)").count(),
+        numbers.selectExpr("(SELECT max(id) FROM few) AS m", "id").first()["m"],
+        numbers.withColumn("m", maximum).where("m > 14").count(),
+        numbers.alias("a").join(spark.range(9).alias("b"), F.expr(_EXISTS)).count(),
+        numbers.where("id IN (SELECT id FROM few VERSION AS OF 0)").count(),
+        numbers.where("id IN (WITH few AS (SELECT 1 AS id) SELECT id FROM few)").count(),
+        spark.table("more.t").where("more.t.id = 5 AND spark_catalog.more.t.k = 5").count(),
+        files(spark.table("more.t").where("spark_catalog.more.t.id = 5")),
+        spark.table("few").select("connect_names.few.id").count(),
+    ]
+    condition = "id IN (SELECT id FROM range(3)) AND (SELECT count(*) FROM few) = 4"
+    return [*found, numbers.where(condition).count()]
+
+
+_EXISTS = "a.id = b.id AND EXISTS (SELECT 1 FROM few WHERE few.id = a.id)"
+
+
+def functions(spark: SparkSession, _: Path) -> Any:
+    """SQL functions that read tables, in queries, frames, views and statements."""
+    spark.sql("CREATE TABLE f USING delta AS SELECT id FROM range(3)")
+    for text in _FUNCTIONS:
+        spark.sql(text)
+    asked = spark.sql("SELECT counted(1), plain(1), more.other()")
+    found = [asked.columns, [list(row) for row in asked.collect()]]
+    spark.sql("INSERT INTO f SELECT counted(0) + 4")
+    spark.sql("CREATE VIEW called AS SELECT nested() AS n")
+    spark.sql("CREATE TABLE filled USING delta AS SELECT listed.q FROM listed()")
+    spark.sql(
+        "MERGE INTO f USING (SELECT q FROM listed() WHERE q >= counted(0)) s ON f.id = s.q "
+        "WHEN MATCHED THEN UPDATE SET id = s.q + plain(4)"
+    )
+    return [
+        *found,
+        values(spark, "SELECT q FROM listed() l WHERE l.q > 1"),
+        values(spark, "SELECT id FROM f WHERE id < counted(0)"),
+        values(spark, "SELECT n FROM called"),
+        spark.table("filled").count(),
+        spark.range(9).where("id = counted(0)").count(),
+        spark.range(1).select(F.call_function("counted", F.col("id") + 2)).first()[0],
+    ]
+
+
+_COUNTED = "(SELECT count(*) FROM f WHERE id >= x)"
+_FUNCTIONS = (
+    "CREATE FUNCTION counted(x BIGINT COMMENT 'its') RETURNS BIGINT RETURN " + _COUNTED,
+    "CREATE FUNCTION listed() RETURNS TABLE (q BIGINT, `a b` STRING) RETURN SELECT id, 'x' FROM f",
+    "CREATE FUNCTION nested() RETURNS BIGINT RETURN (SELECT sum(q) + counted(0) FROM listed())",
+    "CREATE FUNCTION plain(x BIGINT) RETURNS BIGINT RETURN x + 1",
+    "CREATE FUNCTION more.other() RETURNS BIGINT RETURN (SELECT count(*) FROM more.only)",
+)
+
+
 def views(spark: SparkSession, directory: Path) -> Any:
     """Views show the present rows; a temporary view hides a table until it is dropped."""
     spark.sql("CREATE OR REPLACE TEMP VIEW temporary AS SELECT id FROM t WHERE id < 8")
@@ -285,6 +349,8 @@ def recorded(spark: SparkSession, directory: Path) -> Any:
 CHECKS: tuple[Callable[[SparkSession, Path], Any], ...] = (
     texts,
     frames,
+    expressions,
+    functions,
     views,
     others,
     made_again,

@@ -13,6 +13,21 @@ pytest.importorskip("puredelta.spark.catalog.connect_entries", exc_type=ImportEr
 EXPECTED: dict[str, Any] = {
     "texts": [[50], [7], [9], [4], [5], [5], [1000], [1000], 1000, [5], [1000], [2, 3], [0]],
     "frames": [1000, 1, 1, 1, 1, 1],
+    "expressions": [[2, 1], 2, 1, 3, 7, 1, 4, 3, 1, 1, 1, 4, 3],
+    "functions": [
+        [
+            "spark_catalog.connect_names.counted(1)",
+            "spark_catalog.connect_names.plain(1)",
+            "spark_catalog.more.other()",
+        ],
+        [[2, 2, 1000]],
+        [2, 12],
+        [0, 1, 2],
+        [19],
+        4,
+        1,
+        2,
+    ],
     "views": [
         [143, 1, 1000, 8],
         ["a", "b"],

@@ -13,7 +13,9 @@ from puredelta.activation import table_writing
 from puredelta.activation.captured_options import CapturedOptions, TableOptions
 from puredelta.activation.patches import Make, Method, Patches, session_behind
 from puredelta.activation.reader_methods import (
+    delta_call,
     delta_changes,
+    delta_expression,
     delta_expressions,
     delta_load,
     delta_sql,
@@ -140,6 +142,7 @@ _OF_LISTS = ("getTable", "listTables")
 
 class Owner(Enum):
     """A class of PySpark whose methods are replaced; classic and Connect have one each.
+    Expressions are classes of Connect alone.
 
     The value is its module, below the package of a kind of session, and its name.
     """
@@ -150,6 +153,8 @@ class Owner(Enum):
     READER = ("readwriter", "DataFrameReader")
     WRITER = ("readwriter", "DataFrameWriter")
     TABLE_WRITER = ("readwriter", "DataFrameWriterV2")
+    TEXT = ("expressions", "SQLExpression")
+    CALL = ("expressions", "CallFunction")
     STREAM_READER = ("streaming.readwriter", "DataStreamReader")
     STREAM_WRITER = ("streaming.readwriter", "DataStreamWriter")
 
@@ -321,6 +326,8 @@ PATCHED_METHODS: tuple[PatchedMethod, ...] = (
     PatchedMethod(Owner.CATALOG, "createTable", delta_create_table),
     *(PatchedMethod(Owner.CATALOG, name, _of_catalog(name)) for name in _CATALOG),
     PatchedMethod(Owner.SESSION, "table", delta_table(lambda session: session)),
+    PatchedMethod(Owner.TEXT, "to_plan", delta_expression),
+    PatchedMethod(Owner.CALL, "to_plan", delta_call),
     PatchedMethod(Owner.SESSION, "sql", delta_sql),
 )
 

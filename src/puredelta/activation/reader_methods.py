@@ -26,6 +26,7 @@ from puredelta.commands.read_table import read_stream, read_table, resolve_times
 from puredelta.commands.version_changes import read_row_changes
 from puredelta.errors import InvalidRequestError, Message
 from puredelta.log.changes.stream_options import StreamOptions
+from puredelta.protocol.schema.sql_lexer import may_hold_query
 from puredelta.spark.catalog.connect_entries import prepare, with_source
 from puredelta.spark.catalog.relation_cache import (
     NamedRelations,
@@ -33,9 +34,10 @@ from puredelta.spark.catalog.relation_cache import (
     named_relations,
     names_in_expression,
     pinned_tables,
-    relations_of_expressions,
+    rows_of_expressions,
 )
 from puredelta.spark.connect.messages import hide_in_log
+from puredelta.spark.jvm.stored_text import may_call_function
 from puredelta.spark.resolve.sql_text import asks_parser
 from puredelta.spark.resolve.table_attributes import as_named, qualified
 from puredelta.spark.session.catalogs import find_identifier
@@ -50,9 +52,11 @@ from puredelta.statements.names.catalog_query import (
     catalog_command,
     catalog_query,
     catalog_rows,
+    whole_name,
 )
 from puredelta.statements.names.names import find_location, require_table, rows_in_catalog
 from puredelta.statements.names.parameters import with_computed_names
+from puredelta.statements.names.query_tables import bound_call, bound_expression
 from puredelta.statements.names.stored_views import need_names, rows_of_name
 from puredelta.statements.parse.table_name import TimeTravel, split_time_travel
 from puredelta.store.registry import has_scheme
@@ -214,7 +218,9 @@ def delta_table(session: Callable[[Any], SparkSession]) -> Make:
                 return rows_at(spark, captured, location)
             if is_connect(spark):
                 named = catalog_rows(spark, name.parts)
-                return original(self, tableName) if named is None else as_named(named, name.parts)
+                if named is None:
+                    return original(self, tableName)
+                return as_named(named, partial(whole_name, spark, name.parts))
             return rows_of_name(spark, name.parts, lambda: original(self, tableName))
 
         return call
@@ -327,7 +333,7 @@ def _by_client(
     spark: SparkSession, original: Method, text: str, args: Any, fields: dict[str, Any]
 ) -> Any:
     """Let a Connect server execute a text, with the rows of the Delta tables that it names."""
-    if _MAY_NAME_TABLES.search(text) is not None:
+    if _MAY_NAME_TABLES.search(text) is not None or may_call_function(text):
         done = run_cache_statement(spark, text, args=args, fields=fields)
         if done is not None:
             return done
@@ -364,9 +370,33 @@ def delta_expressions(original: Method) -> Method:
             for text in (one if isinstance(one, list) else [one])
             if isinstance(text, str) and "(" in text
         ]
-        if not texts:
-            return original(self, *args, **kwargs)
-        with relations_of_expressions(self.sparkSession, texts):
-            return original(self, *args, **kwargs)
+        make = partial(original, self, *args, **kwargs)
+        return rows_of_expressions(self.sparkSession, texts, make) if texts else make()
+
+    return call
+
+
+def delta_expression(original: Method) -> Method:
+    """The message of a text (``F.expr``) for a Connect client: see `bound_expression`."""
+
+    def call(self: Any, session: Any) -> Any:
+        message = original(self, session)
+        text = message.expression_string.expression
+        if may_hold_query(text) or may_call_function(text):
+            message.expression_string.expression = bound_expression(self, session, text)
+        return message
+
+    return call
+
+
+def delta_call(original: Method) -> Method:
+    """The message of ``F.call_function`` for a Connect client."""
+
+    def call(self: Any, session: Any) -> Any:
+        message = original(self, session)
+        name = message.call_function.function_name
+        if may_call_function(f"{name}("):
+            message.call_function.function_name = bound_call(self, session, name)
+        return message
 
     return call

@@ -211,6 +211,8 @@ def _owners(package: str) -> dict[Owner, type]:
     found: dict[Owner, type] = {}
     for owner in Owner:
         module, name = owner.value
+        if package == _CLASSIC and owner in {Owner.TEXT, Owner.CALL}:
+            continue
         inner = "classic.dataframe" if (package, owner) == (_CLASSIC, Owner.FRAME) else module
         found[owner] = getattr(importlib.import_module(f"{package}.{inner}"), name)
     return found

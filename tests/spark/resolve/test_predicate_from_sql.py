@@ -52,7 +52,7 @@ NAMES = Names(
     sides=(
         NamedSide(
             side=T,
-            qualifier="t",
+            qualifier=("c", "d", "t"),
             columns=[
                 named(T, "id", LONG),
                 named(T, "v", STRING),
@@ -66,7 +66,7 @@ NAMES = Names(
         ),
         NamedSide(
             side=S,
-            qualifier="s",
+            qualifier=("s",),
             columns=[named(S, "id", INTEGER, "k0"), named(S, "w", STRING, "k1")],
         ),
     ),

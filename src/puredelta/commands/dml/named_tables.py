@@ -23,6 +23,7 @@ from puredelta.commands.dml.spec import (
 )
 from puredelta.protocol.schema.sql_lexer import may_hold_query
 from puredelta.spark.catalog.relation_cache import cached_relations, named_relations
+from puredelta.spark.resolve.bound_columns import texts_bound_once
 from puredelta.spark.session.session import is_connect
 
 _Spec: TypeAlias = MergeSpec | RowSpec
@@ -34,7 +35,9 @@ def named_tables(spark: SparkSession, spec: _Spec) -> AbstractContextManager[Non
     A statement whose expressions hold no query costs nothing.
     """
     texts = [text for text in _texts(spec) if may_hold_query(text)]
-    if not texts or is_connect(spark):
+    if is_connect(spark):
+        return texts_bound_once()
+    if not texts:
         return nullcontext()
     names = [name for text in texts for name in named_relations(spark, f"SELECT {text}")]
     return cached_relations(spark, names)

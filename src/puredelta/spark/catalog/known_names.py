@@ -8,9 +8,9 @@ also forgotten after a few seconds, and when the table in its place is another o
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
@@ -37,7 +37,8 @@ class _Known:
     table_id: str | None = None
 
 
-_names: WeakKeyDictionary[SparkSession, dict[tuple[str, ...], _Known]] = WeakKeyDictionary()
+_Answers: TypeAlias = dict[tuple[str, ...], tuple[float, Any]]
+_names: WeakKeyDictionary[SparkSession, _Answers] = WeakKeyDictionary()
 
 
 def known_relation(spark: SparkSession, parts: Sequence[str]) -> Found:
@@ -84,11 +85,20 @@ def _snapshot(spark: SparkSession, known: _Known) -> Snapshot | None:
 
 
 def _known(spark: SparkSession, name: tuple[str, ...]) -> _Known:
+    found: _Known = known_answer(
+        spark, name, lambda: _Known(find_relation(spark, name), time.monotonic())
+    )
+    return found
+
+
+def known_answer(spark: SparkSession, key: tuple[str, ...], ask: Callable[[], Any]) -> Any:
+    """Return what the server says of a name; ``ask`` is called if that is not known."""
     names = _names.get(spark)
     if names is None:
         names = _names.setdefault(spark, {})
         watch_changes(spark, names.clear)
-    known, now = names.get(name), time.monotonic()
-    if known is None or now - known.at > KEPT_SECONDS:
-        known = names[name] = _Known(find_relation(spark, name), now)
-    return known
+    known, now = names.get(key), time.monotonic()
+    if known is None or now - known[0] > KEPT_SECONDS:
+        answer = ask()
+        known = names[key] = (now, answer)
+    return known[1]

@@ -28,8 +28,10 @@ from pyspark.sql import DataFrame, SparkSession
 from puredelta.errors import DeltaError
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.schema.sql_lexer import may_hold_query
 from puredelta.spark.catalog.catalog_entries import find_relation
 from puredelta.spark.catalog.table_views import refresh_path_view
+from puredelta.spark.connect.messages import plan_of
 from puredelta.spark.jvm.cache import CacheEntry, FrameCache
 from puredelta.spark.jvm.catalog import (
     SESSION_CATALOG,
@@ -40,7 +42,7 @@ from puredelta.spark.jvm.catalog import (
 from puredelta.spark.jvm.frames import analyzed_plan, frame_of
 from puredelta.spark.jvm.gateway import JVM_ERRORS, insist
 from puredelta.spark.jvm.plans import Plan, RelationName, named_plan, parsed_plan, relation_names
-from puredelta.spark.jvm.stored_text import bodies_of_functions
+from puredelta.spark.jvm.stored_text import bodies_of_functions, may_call_function
 from puredelta.spark.scan.row_tracking_scan import rows_with_row_ids
 from puredelta.spark.scan.table_rows import find_origins, set_origin, table_rows, with_version
 from puredelta.spark.session.session import is_connect
@@ -90,22 +92,23 @@ def query_rows(spark: SparkSession, query: Plan) -> DataFrame:
         return frame_of(spark, query)
 
 
-@contextmanager
-def relations_of_expressions(spark: SparkSession, texts: Iterable[str]) -> Iterator[None]:
-    """Let an analysis inside the context see the Delta tables that subqueries of texts name.
+def rows_of_expressions(
+    spark: SparkSession, texts: Iterable[str], make: Callable[[], DataFrame]
+) -> DataFrame:
+    """Return the rows that ``make`` makes by texts, which see the Delta tables that they name.
 
-    Over Connect nothing is analyzed before a plan is sent.
+    A Connect client makes nothing but a plan; its expressions are bound as it becomes a message.
     """
-    names = (
-        []
-        if is_connect(spark)
-        else [name for text in texts for name in names_in_expression(spark, text)]
-    )
+    if is_connect(spark):
+        rows = make()
+        if any(may_hold_query(text) or may_call_function(text) for text in texts):
+            plan_of(rows)
+        return rows
+    names = [name for text in texts for name in names_in_expression(spark, text)]
     if not names:
-        yield
-        return
+        return make()
     with cached_relations(spark, names):
-        yield
+        return make()
 
 
 def names_in_expression(spark: SparkSession, text: str) -> tuple[RelationName, ...]:

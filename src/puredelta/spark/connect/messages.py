@@ -87,6 +87,16 @@ def new_relation() -> Message:
     return importlib.import_module("pyspark.sql.connect.proto").Relation()
 
 
+def session_of(client: Any) -> SparkSession | None:
+    """Return the session of a Connect client, if it is the active one or the default one."""
+    sessions: Any = importlib.import_module("pyspark.sql.connect.session").SparkSession
+    for known in (sessions.getActiveSession(), getattr(sessions, "_default_session", None)):
+        if known is not None and known.client is client:
+            found: SparkSession = known
+            return found
+    return None
+
+
 def client_of(spark: SparkSession) -> Any:
     """Return the client of a Connect session."""
     session: Any = spark
@@ -119,9 +129,16 @@ def relation_rows(spark: SparkSession, relation: Message, *, keep: object = None
 
 
 def query_rows(
-    spark: SparkSession, text: str, args: object, tables: Mapping[str, DataFrame]
+    spark: SparkSession,
+    text: str,
+    args: object,
+    tables: Mapping[str, DataFrame],
+    *,
+    keep: Iterable[object] = (),
 ) -> DataFrame:
     """Return the rows of a query that names ``tables``; ``args`` are values of its parameters.
+
+    ``keep`` lives as long as the rows.
 
     The server analyzes it now, and sees the tables as views that only this plan has.
     """
@@ -142,7 +159,7 @@ def query_rows(
             alias = relation.with_relations.references.add().subquery_alias
             alias.alias = name
             alias.input.CopyFrom(plan_of(rows))
-    made = relation_rows(spark, relation, keep=tuple(tables.values()))
+    made = relation_rows(spark, relation, keep=(*tables.values(), *keep))
     _ = made.schema  # what is wrong is said now
     return made
 
@@ -152,6 +169,32 @@ def named_rows(spark: SparkSession, name: str) -> DataFrame:
     relation = new_relation()
     relation.read.named_table.unparsed_identifier = name
     return relation_rows(spark, relation)
+
+
+QUALIFIER = "_puredelta_qualifier"
+"""Where a plan of an alias keeps the catalog and the database of its name."""
+
+
+def alias_rows(rows: DataFrame, parts: Sequence[str]) -> DataFrame:
+    """Return rows whose columns may be called ``c.column``, ``b.c.column`` or ``a.b.c.column``.
+
+    ``parts`` are ``a``, ``b`` and ``c``. PySpark's own alias has one part.
+    """
+    *qualifier, name = parts
+    made: Any = rows.alias(name)
+    if qualifier:
+        plan = made._plan  # noqa: SLF001 - there is no public way
+        known = type(plan)
+
+        def with_qualifier(self: Any, client: Any) -> Message:
+            message = known.plan(self, client)
+            message.subquery_alias.qualifier.extend(qualifier)
+            return message
+
+        plan.__class__ = type(known.__name__, (known,), {"plan": with_qualifier})
+        setattr(plan, QUALIFIER, tuple(qualifier))
+    found: DataFrame = made
+    return found
 
 
 def with_known_columns(rows: DataFrame, columns: T.StructType) -> DataFrame:

@@ -15,7 +15,7 @@ it names are known before Spark analyzes it. Classic sessions only.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar
@@ -25,6 +25,7 @@ from py4j.java_gateway import JavaObject
 from pyspark.errors import ParseException, PySparkException
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from puredelta.protocol.schema.sql_lexer import keywords
 from puredelta.spark.jvm.catalog import catalog_of, stored_entry, with_fields
@@ -353,6 +354,19 @@ def _is_function(spark: SparkSession, name: str) -> bool:
         return False  # Spark says what is wrong with the text
 
 
+_of_pyspark = frozenset({*map(str.lower, dir(F)), "table_changes"})
+"""Functions that every session has."""
+
+
+def may_call_function(text: str) -> bool:
+    """Return whether a text may call a function of which PySpark does not know.
+
+    >>> may_call_function("abs(count(x)) IN (1)"), may_call_function("abs(f(x))")
+    (False, True)
+    """
+    return not called_names(text) <= _NO_FUNCTIONS | _of_pyspark
+
+
 def called_names(text: str) -> set[str]:
     """Return what may be the name of a function in a text, in lower case.
 
@@ -392,11 +406,30 @@ def _body(spark: SparkSession, name: str) -> str | None:
         described = session_of(spark).sql(f"DESCRIBE FUNCTION EXTENDED {name}").collectAsList()
     except (*JVM_ERRORS, PySparkException):
         return None
-    for row in described:
-        line = str(row.getString(0))
-        if line.startswith(_BODY):
-            return line.removeprefix(_BODY).strip()
-    return None
+    lines = [str(row.getString(0)) for row in described]
+    if stored := function_properties(lines):
+        return body_of(stored)
+    bodies = [line.removeprefix(_BODY).strip() for line in lines if line.startswith(_BODY)]
+    return bodies[0] if bodies else None
+
+
+def function_properties(lines: Sequence[str]) -> Mapping[str, str]:
+    """Return the properties of a SQL function that PySpark 4.0 describes; none of others."""
+    if not "".join(lines[1:2]).startswith(_SQL_CLASS):
+        return {}
+    try:
+        found: dict[str, str] = json.loads(lines[2].partition(": ")[2])
+    except (IndexError, ValueError):
+        return {}
+    return found
+
+
+def body_of(stored: Mapping[str, str]) -> str:
+    """Return the text of a function by its properties."""
+    return stored.get("sqlFunction.query") or stored["sqlFunction.expression"]
+
+
+_SQL_CLASS = "Class: sqlFunction."
 
 
 def _parsed(spark: SparkSession, body: str) -> Plan | None:

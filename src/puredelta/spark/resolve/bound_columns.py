@@ -9,11 +9,20 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
 
-from puredelta.spark.connect.messages import EXPRESSION, Message, copy_of, every_message, kind_of
+from puredelta.spark.connect.messages import (
+    EXPRESSION,
+    QUALIFIER,
+    Message,
+    copy_of,
+    every_message,
+    kind_of,
+)
 from puredelta.spark.jvm.frames import analyzed_plan
 from puredelta.spark.session.session import is_connect
 
@@ -28,17 +37,22 @@ Replaced = Callable[[int, str], str | None]
 
 def outer_alias(rows: DataFrame) -> str | None:
     """Return the alias of a DataFrame as its columns know it."""
-    if not is_connect(rows.sparkSession):
-        shown = analyzed_plan(rows)
-        while shown.kind in _TRANSPARENT:
-            shown = shown.child()
-        return shown.alias if shown.kind == _ALIAS else None
+    if is_connect(rows.sparkSession):
+        return next(iter(outer_name(rows)[-1:]), None)
+    shown = analyzed_plan(rows)
+    while shown.kind in _TRANSPARENT:
+        shown = shown.child()
+    return shown.alias if shown.kind == _ALIAS else None
+
+
+def outer_name(rows: DataFrame) -> tuple[str, ...]:
+    """Return the alias of a Connect frame, with its catalog and database if it has them."""
     for plan in _outer_plans(rows):
         if type(plan).__name__ == _ALIAS:
-            return str(plan._alias)  # noqa: SLF001 - no public way to ask for an alias
+            return (*vars(plan).get(QUALIFIER, ()), str(plan._alias))  # noqa: SLF001 - no public way to ask for an alias
         if type(plan).__name__ not in _TRANSPARENT:
-            return None
-    return None
+            break
+    return ()
 
 
 def outer_ids(rows: DataFrame) -> frozenset[int]:
@@ -70,6 +84,26 @@ def with_names(column: Column, client: Any, replaced: Replaced) -> Column:
             attribute.unparsed_identifier = name
             count += 1
     return _column_of(message, str(made._expr)) if count else column  # noqa: SLF001 - as above
+
+
+_texts: ContextVar[dict[str, object] | None] = ContextVar("puredelta_texts", default=None)
+
+
+@contextmanager
+def texts_bound_once() -> Iterator[None]:
+    """Let each text of an expression mean the same tables everywhere inside the context."""
+    token = _texts.set({}) if _texts.get() is None else None
+    try:
+        yield
+    finally:
+        if token is not None:
+            _texts.reset(token)
+
+
+def bound_texts() -> dict[str, object]:
+    """Return what texts of expressions mean in this context, by text; it is added to."""
+    known = _texts.get()
+    return {} if known is None else known
 
 
 def _bound(message: Message) -> Iterator[Message]:

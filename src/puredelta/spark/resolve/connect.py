@@ -32,8 +32,14 @@ from puredelta.protocol.schema.sql_lexer import (
     replaced,
 )
 from puredelta.protocol.schema.types import StructType
-from puredelta.spark.connect.messages import client_of, copy_of, parts_of, with_known_columns
-from puredelta.spark.resolve.bound_columns import outer_alias, outer_ids, with_names
+from puredelta.spark.connect.messages import (
+    alias_rows,
+    client_of,
+    copy_of,
+    parts_of,
+    with_known_columns,
+)
+from puredelta.spark.resolve.bound_columns import outer_ids, outer_name, with_names
 from puredelta.spark.resolve.expressions import (
     Request,
     Resolution,
@@ -76,23 +82,15 @@ class ConnectFrames:
     def __init__(self, target: DataFrame, source: DataFrame) -> None:
         self.target_columns = target_columns(target)
         self.source_columns = source_columns(source)
-        self._target_alias = outer_alias(target)
-        self._source_alias = outer_alias(source)
+        self.target_qualifier = outer_name(target)
+        """The name of the target: its alias, or catalog, database and table; maybe empty."""
+        self.source_qualifier = outer_name(source)
+        """The name of the source."""
         self._target = target
         self._source = source
         self._columns: dict[str, Column] = {}
         self.bound: Mapping[int, Side] = _bound_sides(target, source)
         """The sides to which columns may be bound, by the ids of nodes of plans."""
-
-    @property
-    def target_qualifier(self) -> tuple[str, ...]:
-        """The alias of the target; empty if it has none."""
-        return () if self._target_alias is None else (self._target_alias,)
-
-    @property
-    def source_qualifier(self) -> tuple[str, ...]:
-        """The alias of the source; empty if it has none."""
-        return () if self._source_alias is None else (self._source_alias,)
 
     def displayed(self, scope: Scope) -> Sequence[str]:
         """Return the columns of a scope as messages show them: ``t.key``."""
@@ -125,13 +123,13 @@ class ConnectFrames:
         present = [c for c in self.target_columns if c.name in rows.columns]
         copies = [F.col(quote(c.name)).alias(target_copy_name(c.ordinal)) for c in present]
         frame = rows.select("*", *copies)
-        return frame if self._target_alias is None else frame.alias(self._target_alias)
+        return alias_rows(frame, self.target_qualifier) if self.target_qualifier else frame
 
     def source(self, rows: DataFrame) -> DataFrame:
         """Give staged rows the identity of the source."""
         present = [c for c in self.source_columns if c.staged in rows.columns]
         frame = rows.select("*", *[F.col(c.staged).alias(c.name) for c in present])
-        return frame if self._source_alias is None else frame.alias(self._source_alias)
+        return alias_rows(frame, self.source_qualifier) if self.source_qualifier else frame
 
     def free(self, column: Column) -> Column:
         """Return a Column with unique names in the place of columns bound to a side."""
@@ -315,7 +313,7 @@ class ConnectResolver:
         else:
             qualifier = self.frames.source_qualifier
             columns = [_named(c, Side.SOURCE, c.staged) for c in self.frames.source_columns]
-        return NamedSide(side=side, qualifier=qualifier[-1] if qualifier else None, columns=columns)
+        return NamedSide(side=side, qualifier=qualifier, columns=columns)
 
 
 def _named(

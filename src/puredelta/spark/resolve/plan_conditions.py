@@ -46,7 +46,7 @@ class _Visible:
 
     read: TableRead
     columns: tuple[Column, ...]
-    qualifier: str | None = None
+    qualifier: tuple[str, ...] = ()
     is_open: bool = True
     """Whether a condition on them holds below."""
 
@@ -242,7 +242,8 @@ def _closed(scope: _Scope | None, *, is_open: bool) -> _Scope | None:
 def _renamed_table(scope: _Scope | None, operator: Message) -> _Scope | None:
     if scope is None:
         return None
-    tables = tuple(replace(table, qualifier=str(operator.alias)) for table in scope.tables)
+    name = (*operator.qualifier, str(operator.alias))
+    tables = tuple(replace(table, qualifier=name) for table in scope.tables)
     return replace(scope, tables=tables)
 
 

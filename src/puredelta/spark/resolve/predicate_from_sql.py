@@ -65,7 +65,8 @@ class NamedSide:
     """The columns of one side and how they may be qualified."""
 
     side: Side
-    qualifier: str | None
+    qualifier: tuple[str, ...]
+    """The longest one: catalog, database and table, the last of them, or nothing."""
     columns: Sequence[tuple[str, Ref, StructType | None]]
     """Name, reference, and the type where it is a struct."""
 
@@ -82,8 +83,9 @@ class Names:
         qualified = [
             ref
             for side in self.sides
-            if len(parts) > 1 and side.qualifier and self._is_same(side.qualifier, parts[0])
-            for ref in self._in_side(side, parts[1:])
+            for length in range(1, min(len(side.qualifier), len(parts) - 1) + 1)
+            if all(map(self._is_same, side.qualifier[-length:], parts))
+            for ref in self._in_side(side, parts[length:])
         ]
         found = qualified or [ref for side in self.sides for ref in self._in_side(side, parts)]
         return found[0] if len(found) == 1 else None

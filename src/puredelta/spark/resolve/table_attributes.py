@@ -5,14 +5,15 @@ So a ``Column`` that was taken from one of these frames fits the others.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.protocol.schema.types import StructType
+from puredelta.spark.connect.messages import alias_rows
 from puredelta.spark.jvm.frames import analyzed_plan, frame_of, no_rows_like, with_attributes
 from puredelta.spark.jvm.plans import named_plan
-from puredelta.spark.resolve.bound_columns import bind_to, outer_alias
+from puredelta.spark.resolve.bound_columns import bind_to, outer_name
 from puredelta.spark.session.session import is_connect, no_rows
 from puredelta.spark.session.types import struct_as_nullable, to_spark
 
@@ -33,8 +34,8 @@ def renewed_identity(known: DataFrame, schema: StructType) -> DataFrame:
         return known
     latest = table_identity(spark, schema)
     if is_connect(spark):
-        alias = outer_alias(known)
-        return latest if alias is None else latest.alias(alias)
+        name = outer_name(known)
+        return alias_rows(latest, name) if name else latest
     return no_rows_like(known, latest)
 
 
@@ -53,22 +54,21 @@ def with_identity(rows: DataFrame, identity: DataFrame) -> DataFrame:
     )
 
 
-def as_named(rows: DataFrame, parts: Sequence[str]) -> DataFrame:
+def as_named(rows: DataFrame, name: Callable[[], Sequence[str]]) -> DataFrame:
     """Return the rows of a table or view, whose columns Spark has given the name of it.
 
     A Connect client does not know the server's names of the columns, so it gives them again.
     """
-    return rows.alias(parts[-1]) if is_connect(rows.sparkSession) else rows
+    return alias_rows(rows, name()) if is_connect(rows.sparkSession) else rows
 
 
 def qualified(rows: DataFrame, parts: Sequence[str]) -> DataFrame:
     """Return rows whose columns may be called ``c.column``, ``b.c.column`` or ``a.b.c.column``.
 
-    ``parts`` are the name of the rows: ``a``, ``b`` and ``c``. Over Connect a name has one part,
-    the last.
+    ``parts`` are the name of the rows: ``a``, ``b`` and ``c``.
     """
-    *qualifier, name = parts
     if is_connect(rows.sparkSession):
-        return rows.alias(name)
+        return alias_rows(rows, parts)
+    *qualifier, name = parts
     plan = named_plan(name, analyzed_plan(rows), qualifier=qualifier)
     return frame_of(rows.sparkSession, plan)

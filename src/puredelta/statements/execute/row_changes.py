@@ -23,7 +23,7 @@ from puredelta.statements.execute.views import (
     require_whole_table,
     target_operation,
 )
-from puredelta.statements.names.catalog_query import with_tables
+from puredelta.statements.names.catalog_query import whole_name, with_tables
 from puredelta.statements.names.names import (
     find_location,
     require_target,
@@ -141,7 +141,7 @@ def _table_rows(
         rows = views.table(spark, name.parts)
     if source.alias is not None:
         return rows.alias(source.alias)
-    return as_named(rows, name.parts)
+    return as_named(rows, partial(whole_name, spark, name.parts))
 
 
 def _select(ctes: str, relation: str) -> str:

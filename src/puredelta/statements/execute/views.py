@@ -40,7 +40,7 @@ from puredelta.statements.execute.connect_views import create_fixed_view, find_t
 from puredelta.statements.names.names import find_location, is_view, rows_in_catalog
 from puredelta.statements.names.query_tables import with_views
 from puredelta.statements.names.stored_views import with_stored_views
-from puredelta.statements.names.views import Again, TemporaryViews
+from puredelta.statements.names.views import Again, KeptFunctions, TemporaryViews
 from puredelta.statements.parse.cursor import Cursor
 from puredelta.statements.parse.statement import (
     MergeStatement,
@@ -151,6 +151,7 @@ class _TablesOfView:
 
     def __init__(self, *, is_global: bool) -> None:
         self._is_global = is_global
+        self.kept: list[KeptFunctions] = []
         self.is_used = False
 
     def add(self, rows: DataFrame, again: Again | None = None) -> str:

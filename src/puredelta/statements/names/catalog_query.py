@@ -9,7 +9,7 @@ stay as they are.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -30,11 +30,12 @@ from puredelta.spark.catalog.catalog_entries import EntryName, is_taken
 from puredelta.spark.catalog.known_names import known_relation, newest_snapshot
 from puredelta.spark.connect.messages import named_rows
 from puredelta.spark.connect.plan_hook import is_query
-from puredelta.spark.jvm.catalog import CatalogTable, ViewEntry
+from puredelta.spark.jvm.catalog import SESSION_CATALOG, CatalogTable, ViewEntry
 from puredelta.spark.scan.row_tracking_scan import readable_rows
 from puredelta.spark.session.catalogs import find_identifier
-from puredelta.spark.session.names import quote_name
+from puredelta.spark.session.names import PREFIX, quote_name
 from puredelta.spark.session.session import is_connect
+from puredelta.statements.names.kept_names import KeptNames, SqlFunction, find_sql_function
 from puredelta.statements.names.names import rows_in_catalog
 from puredelta.statements.names.parameters import with_values
 from puredelta.statements.names.views import References, RowNames, TemplateFields
@@ -68,7 +69,7 @@ def catalog_query(
     except InvalidRequestError:
         return None  # a field that Spark fills otherwise
     named = replaced(filled, _Names(spark, names).parts(filled))
-    return names.query(spark, named, args) if names.rows else None
+    return names.query(spark, named, args) if names.rows or names.kept else None
 
 
 def catalog_command(
@@ -92,7 +93,7 @@ def catalog_command(
     start = _query_start(filled) or 0
     query = filled[start:]
     named = replaced(query, _Names(spark, frames, is_script=is_script).parts(query))
-    if len(frames.rows) == num_given:
+    if len(frames.rows) == num_given and not frames.kept:
         return None
     return frames.template(filled[:start] + named), frames.rows
 
@@ -146,6 +147,16 @@ _EXPLAIN = keywords("EXTENDED FORMATTED COST CODEGEN LOGICAL")
 _ASSIGNMENTS = (("SET", "VAR"), ("SET", "VARIABLE"), ("DECLARE",))
 
 
+def with_kept_names(spark: SparkSession, expression: str, names: KeptNames) -> str:
+    """Return an expression with names for the Delta tables and functions in it."""
+    return replaced(expression, _Names(spark, names).parts(expression))
+
+
+def bound_function(spark: SparkSession, name: Sequence[str], names: KeptNames) -> str | None:
+    """Return a function that reads the rows of its Delta tables; None if it has none."""
+    return _Names(spark, names).function(tuple(name))
+
+
 def with_tables(spark: SparkSession, query: str, names: RowNames) -> str:
     """Return a query with new names for the Delta tables of the catalog, over Connect.
 
@@ -167,6 +178,17 @@ def catalog_rows(spark: SparkSession, parts: Sequence[str]) -> DataFrame | None:
     return _Names(spark, References()).rows(parts)
 
 
+def whole_name(spark: SparkSession, parts: Sequence[str]) -> tuple[str, ...]:
+    """Return the name that qualifies the columns of a table or view; ``parts`` name it."""
+    match known_relation(spark, tuple(parts)):
+        case CatalogTable() as table:
+            return (table.catalog, table.database, table.name)
+        case ViewEntry(database=str(database), name=name) if database:
+            return (SESSION_CATALOG, database, name)
+        case _:
+            return tuple(parts)
+
+
 def name_in_view(
     spark: SparkSession, namespace: Sequence[str], name: tuple[str, ...]
 ) -> tuple[str, ...]:
@@ -180,6 +202,8 @@ def name_in_view(
     return whole if is_entry else name  # a temporary view of a frame
 
 
+_Part: TypeAlias = tuple[int, int, str]
+"""Start, end and new text of a part of a text."""
 _Column: TypeAlias = tuple[int, int, tuple[str, ...]]
 """Start and end of a name that is no relation's, and its parts."""
 
@@ -233,12 +257,14 @@ class _Names:
     is_script: bool = False
     """Whether a text has several statements, whose words are no names."""
     known: dict[tuple[str, ...], DataFrame | None] = field(default_factory=dict)
+    functions: dict[tuple[str, ...], str | None] = field(default_factory=dict)
+    """New names of functions; None for one that keeps its name."""
 
     def parts(self, text: str) -> Iterator[tuple[int, int, str]]:
         """Yield the parts of a text to replace: start, end and new text."""
-        relations, columns = self._read(text)
+        relations, columns, calls = self._read(text)
         qualifiers: dict[tuple[str, ...], str] = {}
-        found: list[tuple[int, int, str]] = []
+        found = calls
         for relation, alias in zip(relations, _aliases(relations, columns), strict=True):
             found.append((relation.start, relation.end, relation.other))
             for known in self._spellings(relation.name):
@@ -253,8 +279,10 @@ class _Names:
                     break
         yield from sorted(found)
 
-    def _read(self, text: str) -> tuple[list[_Relation], list[_Column]]:
-        """Return the Delta tables and views over them that a text names, and its other names."""
+    def _read(self, text: str) -> tuple[list[_Relation], list[_Column], list[_Part]]:
+        """Return the Delta tables and views over them that a text names, its other names, and
+        the parts to replace where it calls functions.
+        """
         tokens = tokenize(text)
         places = read_relations(tokens).starts - join_columns(tokens)
         if self.is_script:
@@ -263,6 +291,7 @@ class _Names:
         cursor = Cursor(text)
         relations: list[_Relation] = []
         columns: list[_Column] = []
+        calls: list[_Part] = []
         while not cursor.is_done:
             position, start = cursor.position, cursor.start
             name = self._name(cursor)
@@ -270,7 +299,9 @@ class _Names:
                 cursor.skip()
                 continue
             cursor.skip(2 * len(name) - 1)
-            if position not in places:
+            if cursor.sees("("):
+                calls += self._call(cursor, start, name, is_relation=position in places)
+            elif position not in places:
                 columns.append((start, cursor.end, name))
             elif not (len(name) == 1 and position in inner) and self._is_table(cursor, name):
                 other = self._other(name)
@@ -286,7 +317,47 @@ class _Names:
                         alias_at=find_alias_place(cursor) if takes_alias else None,
                     )
                 )
-        return relations, columns
+        return relations, columns, calls
+
+    def _call(
+        self, cursor: Cursor, start: int, name: tuple[str, ...], *, is_relation: bool
+    ) -> Iterator[_Part]:
+        """Yield the parts to replace where a function is called that reads Delta tables.
+
+        The cursor is at the bracket, and stays.
+        """
+        other = self.function(name)
+        if other is None:
+            return
+        yield start, cursor.end, other
+        if is_relation:
+            position = cursor.position
+            cursor.group()
+            place = find_alias_place(cursor)
+            cursor.position = position
+            if place is not None:
+                yield place, place, f" AS {quote_name(name[-1:])}"
+
+    def function(self, name: tuple[str, ...]) -> str | None:
+        """Return another name for a function that reads Delta tables; None for others."""
+        if name not in self.functions:
+            is_callable = len(name) <= _PARTS_MAX and self.depth < _VIEWS_MAX
+            found = find_sql_function(self.spark, name, self.namespace) if is_callable else None
+            self.functions[name] = None if found is None else self._readable(found)
+        return self.functions[name]
+
+    def _readable(self, function: SqlFunction) -> str | None:
+        """Return a function that reads the rows of its Delta tables; None if it has none.
+
+        Spark resolves the names in a body where the function is called.
+        """
+        kept = KeptNames(self.spark)
+        inner = replace(self, names=kept, depth=self.depth + 1, is_script=False, functions={})
+        body = replaced(function.body, inner.parts(function.body))
+        if kept.is_empty:
+            return None
+        self.names.kept.append(kept)
+        return kept.add_function(function, body)
 
     def rows(self, parts: Sequence[str]) -> DataFrame | None:
         """Return the rows that a name means, the same ones each time."""
@@ -296,6 +367,8 @@ class _Names:
         return self.known[name]
 
     def _rows(self, name: tuple[str, ...]) -> DataFrame | None:
+        if name[-1].startswith(PREFIX):
+            return None
         if find_identifier(self.spark, name) is not None:
             return rows_in_catalog(self.spark, TableName(name), partial(read_table, self.spark))
         match known_relation(self.spark, name):
@@ -315,7 +388,7 @@ class _Names:
             self.spark, names, view.namespace, self.depth + 1, sees_temporary=not view.database
         )
         text = replaced(view.text, inner.parts(view.text))
-        if not names.rows:
+        if not (names.rows or names.kept):
             return None
         rows = names.query(self.spark, text)
         try:

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from itertools import pairwise
-from typing import TypeAlias
+from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StringType
@@ -45,23 +46,30 @@ from puredelta.protocol.schema.sql_lexer import (
     tokenize,
     unquoted,
 )
+from puredelta.spark.connect.messages import session_of
+from puredelta.spark.resolve.bound_columns import bound_texts
 from puredelta.spark.session.catalogs import current_namespace, find_identifier
 from puredelta.spark.session.delta_conf import REFUSED_BY_PATHS_WITH_VERSIONS
-from puredelta.spark.session.names import FORMAT, quote_name
+from puredelta.spark.session.names import FORMAT, parse_name, quote_name
 from puredelta.spark.session.session import settings_of
 from puredelta.spark.session.storage import open_log
-from puredelta.statements.names.catalog_query import with_tables
+from puredelta.statements.names.catalog_query import (
+    bound_function,
+    with_kept_names,
+    with_tables,
+)
 from puredelta.statements.names.change_rows import (
     accept_changed_rows,
     accept_changes,
     may_ask_for_changes,
 )
+from puredelta.statements.names.kept_names import KeptNames
 from puredelta.statements.names.names import (
     find_location,
     may_name_catalog,
     rows_in_catalog,
 )
-from puredelta.statements.names.views import RowNames, TemporaryViews
+from puredelta.statements.names.views import RowNames
 from puredelta.statements.parse.changes_clause import sees_changes_clause
 from puredelta.statements.parse.cursor import Cursor
 from puredelta.statements.parse.literals import string_literal
@@ -397,7 +405,7 @@ class Subqueries:
     ``ctes`` are the statement's common table expressions.
     """
 
-    def __init__(self, spark: SparkSession, ctes: str, views: TemporaryViews) -> None:
+    def __init__(self, spark: SparkSession, ctes: str, views: RowNames) -> None:
         self._spark = spark
         self._written_ctes = ctes
         self._views = views
@@ -461,6 +469,48 @@ class Subqueries:
                 yield start, cursor.end, f"({query})"
             else:
                 cursor.skip()
+
+
+def bound_expression(expression: Any, client: Any, text: str) -> str:
+    """Return the text of a Connect expression with names for the Delta tables that it reads.
+
+    An expression keeps the versions that its first plan has seen.
+    """
+    spark = session_of(client)
+    if spark is None:
+        return text
+    return _bound(expression, spark, text, lambda names: _with_names(spark, text, names))
+
+
+def bound_call(expression: Any, client: Any, name: str) -> str:
+    """Return the name of a function that an expression calls, or of one that takes its place."""
+    spark = session_of(client)
+    if spark is None:
+        return name
+
+    def other(names: KeptNames) -> str:
+        return bound_function(spark, parse_name(name), names) or name
+
+    return _bound(expression, spark, f"{name}()", other)
+
+
+_BOUND = "_puredelta_bound"
+
+
+def _bound(expression: Any, spark: SparkSession, key: str, make: Callable[[KeptNames], str]) -> str:
+    of_session, texts = vars(expression).setdefault(_BOUND, WeakKeyDictionary()), bound_texts()
+    known: Any = of_session.get(spark) or texts.get(key)
+    if known is None:
+        names = KeptNames(spark)
+        known = texts[key] = (make(names), names)
+    of_session[spark] = known
+    return str(known[0])
+
+
+def _with_names(spark: SparkSession, text: str, names: KeptNames) -> str:
+    if may_need_names(text):
+        return str(Subqueries(spark, "", names).alone(text))
+    return with_kept_names(spark, text, names)
 
 
 def joined(ctes: str, query: str) -> str:

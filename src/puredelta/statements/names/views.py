@@ -22,8 +22,18 @@ from puredelta.spark.session.session import is_connect
 from puredelta.statements.parse.star_text import with_hidden_column
 
 
+class KeptFunctions(Protocol):
+    """Functions that a Connect server keeps for a text, see `kept_names`."""
+
+    functions: Mapping[str, str]
+    """The functions that others take the place of, by the names of these."""
+
+
 class RowNames(Protocol):
     """Source of names for rows in SQL text."""
+
+    kept: list[KeptFunctions]
+    """What a Connect server keeps for the text."""
 
     def add(self, rows: DataFrame, again: Again | None = None) -> str:
         """Return the name of these rows.
@@ -47,6 +57,7 @@ class TemporaryViews:
 
     def __init__(self) -> None:
         self._views: list[tuple[str, DataFrame]] = []
+        self.kept: list[KeptFunctions] = []
 
     def __enter__(self) -> Self:
         return self
@@ -102,6 +113,7 @@ class References:
     def __init__(self, rows: Mapping[str, DataFrame] | None = None) -> None:
         self.rows: dict[str, DataFrame] = dict(rows or {})
         """By name."""
+        self.kept: list[KeptFunctions] = []
 
     def add(self, rows: DataFrame, again: Again | None = None) -> str:  # noqa: ARG002
         """Return the name of these rows, one for equal rows."""
@@ -117,7 +129,11 @@ class References:
         used = {name: rows for name, rows in self.rows.items() if name in text}
         if mentions(text, METADATA):
             text, used = _with_metadata(text, used)
-        return query_rows(spark, text, args, used)
+        found = query_rows(spark, text, args, used, keep=self.kept)
+        if not self.kept:
+            return found
+        columns = [_with_functions(name, self.kept) for name in found.columns]
+        return found if columns == found.columns else found.toDF(*columns)
 
 
 def _with_metadata(text: str, rows: Mapping[str, DataFrame]) -> tuple[str, dict[str, DataFrame]]:
@@ -130,10 +146,19 @@ def _with_metadata(text: str, rows: Mapping[str, DataFrame]) -> tuple[str, dict[
     return (text, dict(rows)) if hidden is None else (hidden, {**rows, **more})
 
 
+def _with_functions(name: str, kept: Iterable[KeptFunctions]) -> str:
+    """Return the name that Spark gives a column, with the functions that the user has named."""
+    for one in kept:
+        for other, function in one.functions.items():
+            name = name.replace(other, function)
+    return name
+
+
 class TemplateFields:
     """Names for rows that become fields of a template, for ``spark.sql`` to fill."""
 
     def __init__(self) -> None:
+        self.kept: list[KeptFunctions] = []
         self.rows: dict[str, Any] = {}
         """By name; the keyword arguments of ``spark.sql``."""
 
