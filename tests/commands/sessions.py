@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 
@@ -35,6 +36,7 @@ class Client:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        self._stub = SimpleNamespace(ExecutePlan=None, Config=None)
 
     def config(self, operation: Any) -> Answer:
         assert operation.WhichOneof("op_type") == "get_option"

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import puredelta
+from puredelta.spark.session import session as sessions
 from puredelta.tables import DeltaTable
 
 MERGE = (
@@ -56,6 +57,7 @@ QUERIES = ("query by load", "query by table", "query by text")
 
 
 def ask(spark: SparkSession, directory: Path) -> dict[str, Any]:
+    sessions.SETTINGS_KEPT_SECONDS = 3600.0  # however slow this machine is
     sent, path = Sent(spark), str(directory / "t")
     found: dict[str, Any] = {"activate": sent.of(lambda: puredelta.activate(spark))}
     rows = spark.sql("SELECT id, id % 3 AS p FROM range(100)")

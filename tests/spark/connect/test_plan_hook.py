@@ -7,7 +7,13 @@ from typing import Any
 import pytest
 
 from puredelta.errors import UnsupportedError
-from puredelta.spark.connect.plan_hook import Use, is_query, planned_request, watch_plans
+from puredelta.spark.connect.plan_hook import (
+    Use,
+    is_query,
+    planned_request,
+    watch_plans,
+    watch_settings,
+)
 from puredelta.spark.scan.late_scan import late_scan_of
 
 proto: Any = pytest.importorskip("pyspark.sql.connect.proto", exc_type=ImportError)
@@ -109,11 +115,11 @@ def test_a_compressed_plan_is_unpacked() -> None:
 
 
 class Stub:
-    """Two methods as a gRPC stub has them."""
+    """Methods as a gRPC stub has them."""
 
     def __init__(self) -> None:
         self.sent: list[Any] = []
-        self.ExecutePlan = self.AnalyzePlan = self._send
+        self.ExecutePlan = self.AnalyzePlan = self.Config = self._send
 
     def _send(self, request: Any, *, metadata: object = None) -> object:
         self.sent.append(request)
@@ -141,6 +147,36 @@ def test_a_session_is_watched_once() -> None:
     other: Any = Session()
     other._stub.ExecutePlan(request)
     assert calls == [Use.ROWS], "another session has a stub of its own"
+
+
+def executed(text: str) -> Any:
+    request = proto.ExecutePlanRequest()
+    request.plan.command.sql_command.input.sql.query = text
+    return request
+
+
+def configured(kind: str) -> Any:
+    request = proto.ConfigRequest()
+    getattr(request.operation, kind).SetInParent()
+    return request
+
+
+def test_settings_may_change_by_commands_and_requests() -> None:
+    session: Any = Session()
+    changes: list[str] = []
+    watch_settings(session, lambda: changes.append("changed"))
+    view, rows = proto.ExecutePlanRequest(), proto.ExecutePlanRequest()
+    view.plan.command.create_dataframe_view.name = "v"
+    rows.plan.root.range.end = 3
+    for kept in (view, rows, executed("SELECT 1"), executed("SHOW TABLES")):
+        session._stub.ExecutePlan(kept)
+    session._stub.Config(configured("get_all"))
+    assert changes == []
+    session._stub.ExecutePlan(executed("SET a = 1"))
+    assert len(changes) == 1
+    session._stub.Config(configured("set"))
+    session._stub.Config(configured("unset"))
+    assert len(changes) == 5, "before and after each"
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,13 @@ from tests.spark.connect.request_budgets import CALLS, QUERIES
 MOST_REQUESTS = {
     "activate": 1,
     "first write": 9,
-    "append": 4,
-    "merge by name": 9,
-    "merge by path": 10,
-    "merge by builder": 6,
-    "delete": 9,
+    "append": 3,
+    "merge by name": 6,
+    "merge by path": 7,
+    "merge by builder": 5,
+    "delete": 6,
 }
-"""A MERGE runs three jobs, whatever asks for it; its result is two requests of PySpark's own."""
+"""A MERGE runs three jobs, whatever asks for it. The settings are known from the call before."""
 
 
 @pytest.fixture(scope="module")

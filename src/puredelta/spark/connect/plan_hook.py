@@ -83,6 +83,37 @@ def watch_changes(spark: SparkSession, changed: Callable[[], None]) -> None:
     stub.ExecutePlan = call
 
 
+def watch_settings(spark: SparkSession, changed: Callable[[], None]) -> None:
+    """Call a function before, and where that is known after, anything is sent that may change a
+    setting of a session: SQL commands, and requests that make or remove settings.
+    """
+    stub = client_of(spark)._stub  # noqa: SLF001 - there is no public way
+    execute, configure = stub.ExecutePlan, stub.Config
+
+    def call(request: Message, *args: Any, **kwargs: Any) -> Any:
+        if may_change_settings(_inflated(request).plan):
+            changed()
+        return execute(request, *args, **kwargs)
+
+    def config(request: Message, *args: Any, **kwargs: Any) -> Any:
+        if request.operation.WhichOneof("op_type") not in {"set", "unset"}:
+            return configure(request, *args, **kwargs)
+        changed()
+        try:
+            return configure(request, *args, **kwargs)
+        finally:
+            changed()
+
+    stub.ExecutePlan, stub.Config = call, config
+
+
+def may_change_settings(plan: Message) -> bool:
+    """Return whether a plan is a command that may change a setting."""
+    is_command = plan.WhichOneof("op_type") == "command"
+    kind = plan.command.WhichOneof("command_type") if is_command else None
+    return kind in {"sql_command", "extension"} and may_change_names(plan)
+
+
 def may_change_names(plan: Message) -> bool:
     """Return whether a plan is a command that may change the catalog, a view or a setting."""
     if plan.WhichOneof("op_type") != "command":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -11,11 +12,17 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from puredelta.spark.connect.messages import empty_rows, local_rows, server_defaults
+from puredelta.spark.connect.messages import (
+    empty_rows,
+    local_rows,
+    server_defaults,
+    with_known_rows,
+)
+from puredelta.spark.connect.plan_hook import watch_settings
 from puredelta.spark.jvm.frames import lazy_frame, row_of_longs
 from puredelta.spark.jvm.gateway import hadoop_parquet_settings, session_settings
 from puredelta.spark.session.delta_conf import check_settings
@@ -167,11 +174,31 @@ def settings_of(spark: SparkSession) -> Mapping[str, str]:
         return settings
     of_call = _of_call.get()
     if of_call is None:
-        return spark.conf.getAll
+        return _kept_settings(spark)
     asked = of_call.setdefault(spark, _Asked())
     if asked.settings is None:
-        asked.settings = spark.conf.getAll
+        asked.settings = _kept_settings(spark)
     return asked.settings
+
+
+def _kept_settings(spark: SparkSession) -> Mapping[str, str]:
+    """Return the settings of a Connect session; a request if this client may have changed some.
+
+    Another client of the same session may, too, so an answer holds for a few seconds.
+    """
+    kept = _kept.get(spark)
+    if kept is None:
+        kept = _kept.setdefault(spark, [])
+        watch_settings(spark, kept.clear)
+    now = time.monotonic()
+    if not kept or now - kept[0][0] > SETTINGS_KEPT_SECONDS:
+        kept[:] = [(now, spark.conf.getAll)]
+    return kept[0][1]
+
+
+_kept: WeakKeyDictionary[SparkSession, list[tuple[float, Mapping[str, str]]]] = WeakKeyDictionary()
+SETTINGS_KEPT_SECONDS = 10.0
+"""For so long the settings are taken to be those that they were."""
 
 
 def setting_of(spark: SparkSession, key: str, default: str) -> str:
@@ -262,6 +289,7 @@ def count_row(spark: SparkSession, counts: Mapping[str, int], *, exists: bool = 
     schema = T.StructType([T.StructField(name, T.LongType()) for name in counts])
     if is_connect(spark):
         values = {name: pa.array([n] if exists else [], pa.int64()) for name, n in counts.items()}
-        return local_rows(spark, pa.table(values), schema)
+        rows = local_rows(spark, pa.table(values), schema)
+        return with_known_rows(rows, [Row(**counts)] if exists else [])
     numbers = list(counts.values())
     return lazy_frame(spark, schema, lambda: [row_of_longs(spark, numbers)] if exists else [])
