@@ -4088,6 +4088,12 @@ class Message(Enum):
         "The function {function} reads a Delta table, and the server does not say enough of the "
         "function to run it with the rows of the table. Write its query in the place of the call.",
     )
+    UNSUPPORTED_ON_CONNECT_VERSIONS = (
+        ErrorCode.UNSUPPORTED_ON_CONNECT,
+        "A client of PySpark {client} cannot send rows to a server of Spark {server}: it asks for "
+        "settings as newer servers have them. Install the client of the server: "
+        "pip install 'pyspark[connect]=={server}'.",
+    )
     UNSUPPORTED_ON_CONNECT_VIEW = (
         ErrorCode.UNSUPPORTED_ON_CONNECT,
         "A view over delta.`/path`, a version or changes of a table, CACHE TABLE of such a query, "

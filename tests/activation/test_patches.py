@@ -6,12 +6,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pyspark.errors import AnalysisException
 
 from puredelta.activation.captured_options import CapturedOptions
 from puredelta.activation.patched_methods import PATCHED_METHODS, Owner, patched
 from puredelta.activation.patches import Patches
 from puredelta.activation.writing import write_options
-from puredelta.errors import UnsupportedError
+from puredelta.errors import ErrorCode, UnsupportedError
 
 
 def builder_classes() -> tuple[type, type]:
@@ -70,6 +71,49 @@ def test_what_a_builder_refuses_is_not_captured(builders):
     assert CapturedOptions.of(reader).format is None
     assert not CapturedOptions.of(reader.schema("a int")).options
     assert CapturedOptions.of(reader).has_schema
+
+
+NOT_FOUND = AnalysisException("x", errorClass="SQL_CONF_NOT_FOUND", messageParameters={})
+NO_NUMBER = ValueError("invalid literal for int() with base 10: '3221225472b'")
+
+
+class Session:
+    """A session of a client whose rows PySpark refuses."""
+
+    __module__ = "pyspark.sql.connect.fake"
+
+    def __init__(self, version: str) -> None:
+        self.version = version
+
+    def createDataFrame(self, failed: Exception) -> None:  # noqa: N802 - PySpark's name
+        raise failed
+
+    table = sql = createDataFrame
+
+
+@pytest.mark.parametrize("failed", [NOT_FOUND, NO_NUMBER])
+def test_a_client_that_is_newer_than_its_server_is_refused_by_name(
+    monkeypatch: pytest.MonkeyPatch, failed: Exception
+) -> None:
+    monkeypatch.setattr("pyspark.__version__", "4.3.0")
+    patches = patched({Owner.SESSION: Session})
+    try:
+        with pytest.raises(UnsupportedError, match=r"pyspark\[connect\]==4.0.1") as caught:
+            Session("4.0.1").createDataFrame(failed)
+        assert caught.value.code is ErrorCode.UNSUPPORTED_ON_CONNECT
+        for server, other in (("4.3.1", failed), ("4.10.0", failed), ("4.0.1", ValueError("x"))):
+            with pytest.raises(type(other)) as raised:
+                Session(server).createDataFrame(other)
+            assert raised.value is other
+    finally:
+        patches.undo()
+
+
+def test_a_classic_session_makes_rows_as_before() -> None:
+    kind = type("SparkSession", (Session,), {**vars(Session), "__module__": "pyspark.sql.session"})
+    patches = patched({Owner.SESSION: kind})
+    assert vars(kind)["createDataFrame"] is vars(Session)["createDataFrame"]
+    patches.undo()
 
 
 def test_a_writer_is_captured(builders):

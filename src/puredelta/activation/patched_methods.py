@@ -23,6 +23,7 @@ from puredelta.activation.reader_methods import (
     delta_stream_load,
     delta_stream_table,
     delta_table,
+    rows_of_client,
 )
 from puredelta.activation.writer_methods import (
     delta_create_table,
@@ -168,6 +169,8 @@ class PatchedMethod:
     make: Make
     is_newer: bool = False
     """Whether the oldest PySpark lacks the method."""
+    by_client: bool = False
+    """Whether a classic session has the method as it is."""
 
 
 Capture: TypeAlias = Callable[..., CapturedOptions]
@@ -328,8 +331,12 @@ PATCHED_METHODS: tuple[PatchedMethod, ...] = (
     PatchedMethod(Owner.SESSION, "table", delta_table(lambda session: session)),
     PatchedMethod(Owner.TEXT, "to_plan", delta_expression),
     PatchedMethod(Owner.CALL, "to_plan", delta_call),
+    PatchedMethod(Owner.SESSION, "createDataFrame", rows_of_client, by_client=True),
     PatchedMethod(Owner.SESSION, "sql", delta_sql),
 )
+
+
+_CONNECT = ".connect."
 
 
 def patched(owners: Mapping[Owner, type]) -> Patches:
@@ -339,6 +346,8 @@ def patched(owners: Mapping[Owner, type]) -> Patches:
         for method in PATCHED_METHODS:
             owner = owners.get(method.owner)
             if owner is None or (method.is_newer and method.name not in vars(owner)):
+                continue
+            if method.by_client and _CONNECT not in owner.__module__:
                 continue
             patches.replace(owner, method.name, method.make)
     except BaseException:

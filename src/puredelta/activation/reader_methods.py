@@ -13,6 +13,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import pyspark
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.activation.captured_options import (
@@ -24,7 +26,7 @@ from puredelta.activation.patches import Make, Method, session_behind, table_nam
 from puredelta.commands.changes import read_changes
 from puredelta.commands.read_table import read_stream, read_table, resolve_timestamp
 from puredelta.commands.version_changes import read_row_changes
-from puredelta.errors import InvalidRequestError, Message
+from puredelta.errors import InvalidRequestError, Message, UnsupportedError
 from puredelta.log.changes.stream_options import StreamOptions
 from puredelta.protocol.schema.sql_lexer import may_hold_query
 from puredelta.spark.catalog.connect_entries import prepare, with_source
@@ -43,7 +45,12 @@ from puredelta.spark.resolve.table_attributes import as_named, qualified
 from puredelta.spark.session.catalogs import find_identifier
 from puredelta.spark.session.delta_conf import REFUSED_BY_PATHS_WITH_VERSIONS
 from puredelta.spark.session.names import FORMAT, is_delta
-from puredelta.spark.session.session import forget_settings, is_connect, settings_of
+from puredelta.spark.session.session import (
+    forget_settings,
+    is_connect,
+    settings_of,
+    version_of_spark,
+)
 from puredelta.spark.session.storage import file_system_options, open_log, session_storage
 from puredelta.statements.execute.cached import run_cache_statement
 from puredelta.statements.execute.dispatch import run_ours, run_query
@@ -400,3 +407,44 @@ def delta_call(original: Method) -> Method:
         return message
 
     return call
+
+
+def rows_of_client(original: Method) -> Method:
+    """``spark.createDataFrame`` of a Connect client, which newer clients cannot call everywhere."""
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return original(self, *args, **kwargs)
+        except (PySparkException, ValueError) as failed:
+            require_server_of_client(version_of_spark(self), pyspark.__version__, failed)
+            raise
+
+    return call
+
+
+def require_server_of_client(server: str, client: str, failed: Exception) -> None:
+    """Refuse a client that is newer than its server, if PySpark has failed because of that.
+
+    It asks for settings that the server does not have, or has in another form.
+
+    Raises:
+        UnsupportedError: the versions do not fit.
+    """
+    condition = failed.getCondition() if isinstance(failed, PySparkException) else None
+    is_number = isinstance(failed, ValueError) and _NO_NUMBER in str(failed)
+    if (condition == "SQL_CONF_NOT_FOUND" or is_number) and _release(server) < _release(client):
+        raise UnsupportedError(
+            Message.UNSUPPORTED_ON_CONNECT_VERSIONS, client=client, server=server
+        ) from failed
+
+
+_NO_NUMBER = "invalid literal for int()"
+
+
+def _release(version: str) -> tuple[int, ...]:
+    """Return the first two numbers of a version.
+
+    >>> _release("4.10.0-SNAPSHOT") < _release("4.9.1")
+    False
+    """
+    return tuple(int(part) for part in version.split(".")[:2])
