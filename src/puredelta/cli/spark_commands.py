@@ -101,7 +101,7 @@ def _progress_line(
     )
     line.show("starting Spark")
     context.output.call_before(line.end)
-    if not wants_progress(context.conf, sys.stderr, classic=False):
+    if not wants_progress(context.conf, sys.stderr, spark_shows=False):
         yield line, sessions
         return
     handler, level = _EndedStages(line), stages.level

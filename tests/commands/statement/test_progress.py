@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 import time
+from typing import Any, cast
 
 import pytest
 
 from puredelta.commands.statement.progress import ProgressLine, wants_progress
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.spark.jvm.jobs import TaskCounts
+from puredelta.spark.session.concurrent_jobs import shows_own_bar
+from tests.commands.sessions import FakeSession
 
 KEY = "spark.puredelta.progress"
 
@@ -20,26 +23,32 @@ class Terminal(io.StringIO):
 
 
 @pytest.mark.parametrize(
-    ("settings", "terminal", "classic", "wanted"),
+    ("settings", "terminal", "spark_shows", "wanted"),
     [
         ({}, False, True, False),
         ({}, True, True, False),  # Spark has a line of its own
-        ({"spark.ui.showConsoleProgress": "false"}, True, True, True),
         ({}, True, False, True),
         ({KEY: "on"}, False, True, True),
         ({KEY: " OFF "}, True, False, False),
     ],
 )
 def test_who_sees_progress(
-    settings: dict[str, str], *, terminal: bool, classic: bool, wanted: bool
+    settings: dict[str, str], *, terminal: bool, spark_shows: bool, wanted: bool
 ) -> None:
     out = Terminal() if terminal else io.StringIO()
-    assert wants_progress(settings, out, classic=classic) is wanted
+    assert wants_progress(settings, out, spark_shows=spark_shows) is wanted
+
+
+def test_the_line_of_spark_itself() -> None:
+    classic, client = cast("Any", object()), cast("Any", FakeSession())
+    assert shows_own_bar(classic, {})
+    assert not shows_own_bar(classic, {"spark.ui.showConsoleProgress": "False"})
+    assert not shows_own_bar(client, {})
 
 
 def test_another_value_is_refused() -> None:
     with pytest.raises(InvalidRequestError, match="auto, on or off") as caught:
-        wants_progress({KEY: "yes"}, io.StringIO(), classic=True)
+        wants_progress({KEY: "yes"}, io.StringIO(), spark_shows=True)
     assert caught.value.code is ErrorCode.INVALID_CONF_VALUE
 
 

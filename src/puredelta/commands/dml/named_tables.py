@@ -7,7 +7,7 @@ each time. Stock Spark cannot read the catalog entry of a Delta table.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from typing import TypeAlias
 
 from pyspark.sql import SparkSession
@@ -22,9 +22,7 @@ from puredelta.commands.dml.spec import (
     UpdateSpec,
 )
 from puredelta.protocol.schema.sql_lexer import may_hold_query
-from puredelta.spark.catalog.relation_cache import cached_relations, named_relations
-from puredelta.spark.resolve.bound_columns import texts_bound_once
-from puredelta.spark.session.session import is_connect
+from puredelta.spark.catalog.relation_cache import relations_of_texts
 
 _Spec: TypeAlias = MergeSpec | RowSpec
 
@@ -34,13 +32,7 @@ def named_tables(spark: SparkSession, spec: _Spec) -> AbstractContextManager[Non
 
     A statement whose expressions hold no query costs nothing.
     """
-    texts = [text for text in _texts(spec) if may_hold_query(text)]
-    if is_connect(spark):
-        return texts_bound_once()
-    if not texts:
-        return nullcontext()
-    names = [name for text in texts for name in named_relations(spark, f"SELECT {text}")]
-    return cached_relations(spark, names)
+    return relations_of_texts(spark, [text for text in _texts(spec) if may_hold_query(text)])
 
 
 def _texts(spec: _Spec) -> Iterator[str]:

@@ -48,7 +48,7 @@ from puredelta.spark.session.names import (
     SOURCE_ROW,
     WORD_HITS,
 )
-from puredelta.spark.session.session import NotApplicable, is_connect
+from puredelta.spark.session.session import NotApplicable
 from puredelta.worker.lookup.conditions import NO_CLAUSE
 
 _BY_SOURCE = f"{CLAUSE}_by_source"
@@ -72,10 +72,8 @@ def _pairs(context: StatementContext, plan: SearchPlan) -> DataFrame:
     statement = context.statement
     target = context.target_frame(plan.candidates, statement.target_columns)
     by_source = first_clause(statement.not_matched_by_source, start=len(statement.matched))
-    if statement.not_matched_by_source and is_connect(context.spark):
-        # A name resolves to whichever side has it here, so the source must not be in scope yet.
-        target = target.withColumn(_BY_SOURCE, by_source)
-        by_source = F.col(_BY_SOURCE)
+    if statement.not_matched_by_source:
+        target, by_source = statement.frames.before_join(target, _BY_SOURCE, by_source)
     if plan.search is Search.TARGET_ONLY:
         null = F.lit(None)
         joined = target.withColumns({SOURCE_FILE: null.cast("int"), SOURCE_ROW: null.cast("long")})

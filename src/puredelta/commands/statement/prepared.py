@@ -21,9 +21,8 @@ from puredelta.commands.statement.stages import (
     stage_span,
     statement_span,
 )
-from puredelta.spark.jvm.jobs import count_jobs
-from puredelta.spark.session.concurrent_jobs import tagged_jobs
-from puredelta.spark.session.session import is_connect, settings_of
+from puredelta.spark.session.concurrent_jobs import count_started_jobs, tagged_jobs
+from puredelta.spark.session.session import settings_of
 
 logger = logging.getLogger("puredelta.statement")
 """A separate logger: one line for every executed statement."""
@@ -93,7 +92,7 @@ class Running:
         """Return the number of Spark jobs started so far; ``None`` over Connect."""
         if self.tag is None:
             return 0
-        return None if is_connect(self.spark) else count_jobs(self.spark, self.tag)
+        return count_started_jobs(self.spark, self.tag)
 
     def finish(self, make: Callable[[], Report | None]) -> Report | None:
         """Make the report of the executed statement, remember and log it.

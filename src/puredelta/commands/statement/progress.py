@@ -13,22 +13,20 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from threading import Event, RLock, Thread
 from typing import Any, TextIO, TypeAlias, TypeVar
 
 from pyspark.sql import SparkSession
 
 from puredelta.commands.statement.rendering import printable
-from puredelta.spark.jvm.jobs import TaskCounts, find_tasks
+from puredelta.spark.jvm.jobs import TaskCounts
+from puredelta.spark.session.concurrent_jobs import shows_own_bar, watch_tasks
 from puredelta.spark.session.delta_conf import PROGRESS
-from puredelta.spark.session.session import is_connect
 
 _FIRST_S = 1.0
 _EVERY_S = 0.5
 _STOP_S = 2.0
 _WIDTH_MAX = 120
-_SPARK_BAR = "spark.ui.showConsoleProgress"
 
 FindTasks = Callable[[], TaskCounts | None]
 
@@ -148,26 +146,16 @@ def open_progress(
     """Return the line of a statement, ``None`` if the session wants none. ``tag`` is that of its
     jobs, if it starts any.
     """
-    if not wants_progress(settings, sys.stderr, classic=not is_connect(spark)):
+    own_bar = shows_own_bar(spark, settings)
+    if not wants_progress(settings, sys.stderr, spark_shows=own_bar):
         return None
-    if tag is None:
-        return ProgressLine(title=title, find_tasks=lambda: None, out=sys.stderr)
-    if not is_connect(spark):
-        return ProgressLine(title=title, find_tasks=partial(find_tasks, spark, tag), out=sys.stderr)
-    tasks = _ConnectTasks()
-    handler: Any = tasks
-    spark.registerProgressHandler(handler)
-    return ProgressLine(
-        title=title,
-        find_tasks=lambda: tasks.latest,
-        out=sys.stderr,
-        close=lambda: spark.removeProgressHandler(handler),
-    )
+    tasks = watch_tasks(spark, tag)
+    return ProgressLine(title=title, find_tasks=tasks.find, out=sys.stderr, close=tasks.close)
 
 
-def wants_progress(settings: Mapping[str, str], out: TextIO, *, classic: bool) -> bool:
+def wants_progress(settings: Mapping[str, str], out: TextIO, *, spark_shows: bool) -> bool:
     """Tell whether to show progress; ``auto``: in notebooks, and in a terminal where Spark itself
-    shows none.
+    shows none, as ``spark_shows`` says.
 
     Raises:
         InvalidRequestError: the setting is none of auto, on, off.
@@ -177,8 +165,7 @@ def wants_progress(settings: Mapping[str, str], out: TextIO, *, classic: bool) -
         return value == "on"
     if _in_notebook():
         return True
-    shows_own = classic and settings.get(_SPARK_BAR, "true").lower() == "true"
-    return out.isatty() and not shows_own
+    return out.isatty() and not spark_shows
 
 
 def _in_notebook() -> bool:
@@ -186,30 +173,6 @@ def _in_notebook() -> bool:
     ipython: Any = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return shell is not None and type(shell).__name__ == "ZMQInteractiveShell"
-
-
-@dataclass(slots=True, eq=False)
-class _ConnectTasks:
-    """The server's reports on a client's operations: a progress handler of PySpark."""
-
-    latest: TaskCounts | None = None
-
-    def __call__(
-        self,
-        stages: Any,
-        inflight_tasks: int,
-        operation_id: Any,
-        done: bool,  # noqa: FBT001 - PySpark's signature
-    ) -> None:
-        """Receive PySpark's arguments for every handler."""
-        del inflight_tasks, operation_id
-        counted = list(stages or ())
-        tasks = TaskCounts(
-            done=sum(stage.num_completed_tasks for stage in counted),
-            known=sum(stage.num_tasks for stage in counted),
-            running_jobs=1,
-        )
-        self.latest = None if done else tasks
 
 
 logger = logging.getLogger(__name__)

@@ -19,7 +19,7 @@ import logging
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 
 from pyspark.errors import ParseException
@@ -43,6 +43,7 @@ from puredelta.spark.jvm.frames import analyzed_plan, frame_of
 from puredelta.spark.jvm.gateway import JVM_ERRORS, insist
 from puredelta.spark.jvm.plans import Plan, RelationName, named_plan, parsed_plan, relation_names
 from puredelta.spark.jvm.stored_text import bodies_of_functions, may_call_function
+from puredelta.spark.resolve.bound_columns import texts_bound_once
 from puredelta.spark.scan.row_tracking_scan import rows_with_row_ids
 from puredelta.spark.scan.table_rows import find_origins, set_origin, table_rows, with_version
 from puredelta.spark.session.session import is_connect
@@ -90,6 +91,17 @@ def query_rows(spark: SparkSession, query: Plan) -> DataFrame:
     """
     with cached_relations(spark, _names_of(spark, query, query.statement_text())):
         return frame_of(spark, query)
+
+
+def relations_of_texts(spark: SparkSession, texts: Sequence[str]) -> AbstractContextManager[None]:
+    """Return a context in which each expression sees the newest version of the tables it names.
+
+    Over Connect an expression that is sent several times sees the same version.
+    """
+    if is_connect(spark):
+        return texts_bound_once()
+    names = [name for text in texts for name in named_relations(spark, f"SELECT {text}")]
+    return cached_relations(spark, names) if names else nullcontext()
 
 
 def rows_of_expressions(

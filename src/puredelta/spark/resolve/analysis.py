@@ -162,6 +162,10 @@ class ClassicFrames:
         }
         return with_attributes(rows, named)
 
+    def before_join(self, rows: DataFrame, name: str, value: Column) -> tuple[DataFrame, Column]:  # noqa: ARG002
+        """Leave the value as it is: its columns are the target's, whatever is joined."""
+        return rows, value
+
     def target_column(self, name: str) -> Column:
         """Return a column of ``target(...)``."""
         ordinal = next(c.ordinal for c in self.target_columns if c.name == name)

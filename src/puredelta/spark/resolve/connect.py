@@ -131,6 +131,10 @@ class ConnectFrames:
         frame = rows.select("*", *[F.col(c.staged).alias(c.name) for c in present])
         return alias_rows(frame, self.source_qualifier) if self.source_qualifier else frame
 
+    def before_join(self, rows: DataFrame, name: str, value: Column) -> tuple[DataFrame, Column]:
+        """Compute the value: in the join a name means whichever side has it."""
+        return rows.withColumn(name, value), F.col(name)
+
     def free(self, column: Column) -> Column:
         """Return a Column with unique names in the place of columns bound to a side."""
         if not self.bound:

@@ -111,6 +111,13 @@ class Frames(Protocol):
         """
         ...
 
+    def before_join(self, rows: DataFrame, name: str, value: Column) -> tuple[DataFrame, Column]:
+        """Return rows of ``target(...)`` to be joined with ``source(...)``, and a value of them.
+
+        The value is one of the rows before they are joined; ``name`` is free for it.
+        """
+        ...
+
     def target_column(self, name: str) -> Column:
         """Return a column of ``target(...)``, also after a join with ``source(...)``."""
         ...

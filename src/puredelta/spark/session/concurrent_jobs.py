@@ -1,21 +1,26 @@
-"""Two Spark jobs at the same time: both succeed, or both are cancelled."""
+"""Two Spark jobs at the same time, of which both succeed or both are cancelled, and what runs.
+
+A classic session has Spark's status tracker. A Connect client has what the server reports of its
+operations: tasks, but no jobs.
+"""
 
 from __future__ import annotations
 
 import logging
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Event
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
 from puredelta.spark.jvm.gateway import JVM_ERRORS, insist
-from puredelta.spark.jvm.jobs import count_running_tasks
+from puredelta.spark.jvm.jobs import TaskCounts, count_jobs, count_running_tasks, find_tasks
 from puredelta.spark.session.session import is_connect
 
 logger = logging.getLogger(__name__)
@@ -29,6 +34,11 @@ BACKGROUND = "puredelta-background"
 _CANCEL_AGAIN_SECONDS = 0.2
 _TASKS_STOP_SECONDS_MAX = 5.0
 _ASK_AGAIN_SECONDS = 0.02
+
+
+def writes_beside_workers(spark: SparkSession) -> bool:
+    """Return whether workers make new rows in the job that copies others."""
+    return not is_connect(spark)
 
 
 def run_concurrently(
@@ -153,3 +163,66 @@ def _cancel(spark: SparkSession, tag: str) -> None:
         spark.interruptTag(tag)
     else:
         spark.sparkContext.cancelJobsWithTag(tag)
+
+
+# --- What runs --------------------------------------------------------------------------------
+
+_SPARK_BAR = "spark.ui.showConsoleProgress"
+
+
+def count_started_jobs(spark: SparkSession, tag: str) -> int | None:
+    """Return how many jobs with the tag have been started; ``None`` if Spark does not say."""
+    return None if is_connect(spark) else count_jobs(spark, tag)
+
+
+def shows_own_bar(spark: SparkSession, settings: Mapping[str, str]) -> bool:
+    """Return whether Spark itself shows the progress of jobs in a terminal of this process."""
+    return not is_connect(spark) and settings.get(_SPARK_BAR, "true").lower() == "true"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedTasks:
+    """The tasks of a statement."""
+
+    find: Callable[[], TaskCounts | None]
+    """Returns those that run now; ``None`` if none does, or Spark does not say."""
+    close: Callable[[], None] = lambda: None
+    """Ends the watch."""
+
+
+def watch_tasks(spark: SparkSession, tag: str | None) -> WatchedTasks:
+    """Watch the tasks of the jobs with a tag; without one there are none."""
+    if tag is None:
+        return WatchedTasks(find=lambda: None)
+    if not is_connect(spark):
+        return WatchedTasks(find=partial(find_tasks, spark, tag))
+    tasks = _ReportedTasks()
+    handler: Any = tasks
+    spark.registerProgressHandler(handler)
+    return WatchedTasks(
+        find=lambda: tasks.latest, close=lambda: spark.removeProgressHandler(handler)
+    )
+
+
+@dataclass(slots=True, eq=False)
+class _ReportedTasks:
+    """The server's reports on a client's operations: a progress handler of PySpark."""
+
+    latest: TaskCounts | None = None
+
+    def __call__(
+        self,
+        stages: Any,
+        inflight_tasks: int,
+        operation_id: Any,
+        done: bool,  # noqa: FBT001 - PySpark's signature
+    ) -> None:
+        """Receive PySpark's arguments for every handler."""
+        del inflight_tasks, operation_id
+        counted = list(stages or ())
+        tasks = TaskCounts(
+            done=sum(stage.num_completed_tasks for stage in counted),
+            known=sum(stage.num_tasks for stage in counted),
+            running_jobs=1,
+        )
+        self.latest = None if done else tasks

@@ -75,6 +75,10 @@ class StatementFrames:
         """Give rows with (some of) the table's columns the identity of the target."""
         return self.frames.target(rows)
 
+    def before_join(self, rows: DataFrame, name: str, value: Column) -> tuple[DataFrame, Column]:
+        """Return rows of the target that are to be joined with the source, and a value of them."""
+        return self.frames.before_join(rows, name, value)
+
     def source_column(self, staged: str) -> Column:
         """Return a column of ``source(...)``."""
         return self.frames.source_column(staged)
