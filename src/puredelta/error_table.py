@@ -4315,7 +4315,8 @@ class Message(Enum):
     OPERATION_NOT_ALLOWED_NO_PATH_TO_LOAD = (
         ErrorCode.OPERATION_NOT_ALLOWED,
         "'path' is not specified: name the table's directory in load(path). Tables of the "
-        "catalog are read by activated sessions only. {activate}",
+        "catalog are read by activated sessions only, and there not by a subquery of F.expr: "
+        "write it in selectExpr, filter or spark.sql. {activate}",
     )
     OPERATION_NOT_ALLOWED_ONE_PATH = (
         ErrorCode.OPERATION_NOT_ALLOWED,
