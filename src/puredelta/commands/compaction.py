@@ -5,14 +5,17 @@ A failed compaction after a commit leaves that commit valid; the next commit tri
 
 from __future__ import annotations
 
+import itertools
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
@@ -24,6 +27,7 @@ from puredelta.errors import DeltaError, InvalidRequestError, Message
 from puredelta.log.commit.commit_request import CommitRequest, Committed, changed_definition
 from puredelta.log.commit.row_ids import PRESERVED_TAG
 from puredelta.log.commit.row_places import row_order_tag
+from puredelta.log.files.deletion_vectors import read_positions
 from puredelta.log.files.file_table import FileTable, remove_file
 from puredelta.log.files.row_counts import logical_rows
 from puredelta.log.maintenance.compaction_plan import (
@@ -44,16 +48,18 @@ from puredelta.protocol.table.partitioning import Partitioning, PartitionKey
 from puredelta.protocol.table.row_tracking import tracked_columns
 from puredelta.protocol.table.stats import without_statistics
 from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.offload.rewrite import ArrowRewriter, RewriteOrder
+from puredelta.spark.offload.workers import WorkerSettings
 from puredelta.spark.session import delta_conf
 from puredelta.spark.session.delta_conf import DeltaConf
-from puredelta.spark.session.session import parallelism
+from puredelta.spark.session.row_bitmap import RowBitmap
+from puredelta.spark.session.session import NotApplicable, parallelism
 from puredelta.spark.session.types import quoted, quoted_text
 from puredelta.spark.write.bin_rewrite import BinOptions, rewrite_bins
 from puredelta.spark.write.parquet_job import FileOptions
 from puredelta.spark.write.writer_settings import WriterSettings
-from puredelta.spark.write.written_files import WriteResult, discard
+from puredelta.spark.write.written_files import discard
 from puredelta.spark.write.zorder_curves import CurveOrder
-from puredelta.store.base import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -304,6 +310,20 @@ def _sizes(sizes: Sequence[int]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Written:
+    """New files, and where their rows come from."""
+
+    adds: tuple[Add, ...]
+    num_rows: int
+    bins: tuple[int | None, ...]
+    """For each file the number of its bin; None: not known."""
+
+
+_COMBINED_FILES_MAX = 400
+"""A worker has the files of a bin open."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Optimization:
     """The files of one snapshot to rewrite, and the operation for the history."""
 
@@ -316,6 +336,8 @@ class Optimization:
     """If set, every bin becomes a Z-cube."""
     definition: TableConfig | None = None
     """The table after the commit, if the commit changes its properties, too."""
+    combines: bool = False
+    """Whether new files may hold the types that the old ones hold, where columns were widened."""
 
     def describe(self) -> str:
         """Return one line for the log."""
@@ -331,14 +353,14 @@ class Optimization:
         started_ms = command.clock()
         if not self.bins and self.definition is None:
             return self._outcome(None, (), (), started_ms)
-        written: list[WriteResult] = []
-        discard_files = partial(_discard_all, written, command.log.store)
+        cleanups: list[Callable[[], None]] = []
+        discard_files = partial(_run_all, cleanups)
         with discarded_on_failure(discard_files):
-            adds = tuple(self._written_to(written))
+            written = list(self._written(cleanups))
             if delta_conf.NUM_RECORDS_VALIDATION.flag(command.session.settings):
-                require_all_rows(self.bins, written)
-        in_order = None if self.definition is not None else self._in_bin_order(adds)
-        adds = in_order or adds
+                require_all_rows(self.bins, sum(one.num_rows for one in written))
+        in_order = None if self.definition is not None else self._in_bin_order(written)
+        adds = in_order or tuple(add for one in written for add in one.adds)
         order_tag = row_order_tag([len(each.files) for each in self.bins]) if in_order else {}
         old = [add for each in self.bins for add in each.files]
         removes = tuple(remove_file(add, data_change=False) for add in old)
@@ -360,9 +382,13 @@ class Optimization:
         committed = finish(command, request, discard=discard_files)
         return self._outcome(committed.version, adds, removes, started_ms)
 
-    def _written_to(self, results: list[WriteResult]) -> Iterator[Add]:
+    def _written(self, cleanups: list[Callable[[], None]]) -> Iterator[_Written]:
         """Write all bins at once, or every cube by itself, and yield the new files."""
-        groups = [self.bins] if self.clustering is None else [(each,) for each in self.bins]
+        left = list(range(len(self.bins)))
+        if self.combines and self.order is None:
+            combined = self._combined(cleanups)
+            left = [number for number in left if number not in combined]
+            yield from combined.values()
         command = self.command
         writer = WriterSettings.parse(command.session.settings)
         options = BinOptions(
@@ -370,10 +396,54 @@ class Optimization:
             into=described_as_wanted(command, self._definition),
             files=FileOptions(parquet=writer.options),
         )
-        for bins in filter(None, groups):
+        for numbers in filter(None, [left] if self.clustering is None else [[n] for n in left]):
+            bins = [self.bins[number] for number in numbers]
             result = rewrite_bins(command.spark, command.log.store, command.snapshot, bins, options)
-            results.append(result)
-            yield from self._marked(result.adds)
+            cleanups.append(partial(discard, result, command.log.store))
+            tasks = [_TASK.match(add.path.rpartition("/")[2]) for add in result.adds]
+            yield _Written(
+                adds=tuple(self._marked(result.adds)),
+                num_rows=result.num_rows,
+                bins=tuple(
+                    numbers[int(task[1])] if task and int(task[1]) < len(numbers) else None
+                    for task in tasks
+                ),
+            )
+
+    def _combined(self, cleanups: list[Callable[[], None]]) -> dict[int, _Written]:
+        """Let workers combine the files of bins, without a shuffle; those that they refuse lack."""
+        command, snapshot = self.command, self.command.snapshot
+        settings = command.session.settings
+        rewriter = ArrowRewriter(
+            spark=command.spark,
+            store=command.log.store,
+            config=described_as_wanted(command, snapshot.config),
+            settings=WorkerSettings.parse(settings),
+            writer=WriterSettings.of(command.spark, settings),
+        )
+        numbers = [n for n, one in enumerate(self.bins) if len(one.files) <= _COMBINED_FILES_MAX]
+        files = FileTable.of(add for number in numbers for add in self.bins[number].files)
+        deleted = read_positions(files, snapshot.root_uri, open_at=snapshot.open_at)
+        places = itertools.count()
+        groups = [
+            [
+                RewriteOrder(add=add, dropped=_positions(deleted.get(n)))
+                for add, n in zip(self.bins[number].files, places, strict=False)
+            ]
+            for number in numbers
+        ]
+        cleanups.append(rewriter.discard)
+        found: dict[int, _Written] = {}
+        for number, done in zip(numbers, rewriter.combine(groups), strict=True):
+            if isinstance(done, NotApplicable):
+                logger.info("Spark combines the files of group %s: %s", number, done.reason)
+                continue
+            found[number] = _Written(
+                adds=tuple(self._marked(done.adds)),
+                num_rows=done.num_rows,
+                bins=(number,) * len(done.adds),
+            )
+        return found
 
     @property
     def _definition(self) -> TableConfig:
@@ -394,17 +464,17 @@ class Optimization:
         is_tracked = tracked_columns(self.command.snapshot.config) is not None
         return {PRESERVED_TAG: "true"} if is_tracked else {}
 
-    def _in_bin_order(self, adds: Sequence[Add]) -> tuple[Add, ...] | None:
+    def _in_bin_order(self, written: Sequence[_Written]) -> tuple[Add, ...] | None:
         """Return the new files by bin; None unless each has the rows of one bin in the old order.
 
-        A bin is the work of one task, and the name of a file has the number of its task.
+        A bin is the work of one task; of Spark's, the name of a file has the number.
         """
         if self.order is not None or self.clustering is not None:
             return None
-        tasks = [_TASK.match(add.path.rpartition("/")[2]) for add in adds]
-        by_bin = {int(task[1]): add for task, add in zip(tasks, adds, strict=True) if task}
+        pairs = [pair for one in written for pair in zip(one.bins, one.adds, strict=True)]
+        by_bin = dict(pairs)
         numbers = range(len(self.bins))
-        is_whole = len(adds) == len(self.bins) and by_bin.keys() == set(numbers)
+        is_whole = len(pairs) == len(self.bins) and by_bin.keys() == set(numbers)
         return tuple(by_bin[number] for number in numbers) if is_whole else None
 
     def _outcome(
@@ -455,16 +525,19 @@ def compactable_files(snapshot: Snapshot, files: FileTable) -> FileTable:
     return files.select(pc.is_null(files.rows["clustering_provider"]))
 
 
-def _discard_all(results: Sequence[WriteResult], store: Store) -> None:
-    for result in results:
-        discard(result, store)
+def _positions(rows: npt.NDArray[np.integer] | None) -> RowBitmap:
+    return RowBitmap.empty() if rows is None else RowBitmap.of_rows(rows)
 
 
-def require_all_rows(bins: Sequence[Bin], written: Sequence[WriteResult]) -> None:
+def _run_all(cleanups: Sequence[Callable[[], None]]) -> None:
+    for cleanup in cleanups:
+        cleanup()
+
+
+def require_all_rows(bins: Sequence[Bin], num_rows: int) -> None:
     """Refuse a row count other than that of the files, where the log has it."""
     counts = [logical_rows(add) for each in bins for add in each.files]
     known = [count for count in counts if count is not None]
-    num_rows = sum(result.num_rows for result in written)
     if len(known) == len(counts) and sum(known) != num_rows:
         raise DeltaError(Message.NUM_RECORDS_MISMATCH_OPTIMIZE, num_rows=num_rows, known=sum(known))
 
@@ -510,6 +583,7 @@ def _compact(command: Command, committed: Committed) -> None:
                 predicates=_described(considered, snapshot.config, partitioning), auto=True
             ),
             num_considered=len(considered),
+            combines=True,
         ).run()
 
 

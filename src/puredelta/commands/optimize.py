@@ -340,6 +340,7 @@ def _plain(command: Command, spec: OptimizeSpec, settings: OptimizeSettings) -> 
         operation=optimize(predicates=spec.predicates, z_order_by=spec.z_order_by),
         num_considered=len(considered),
         order=order,
+        combines=True,
     )
 
 

@@ -96,7 +96,7 @@ def remove_column_mapping(command: Command, *, keeps_property: bool) -> int:
     discard_files = partial(discard, written, command.log.store)
     with discarded_on_failure(discard_files):
         if delta_conf.NUM_RECORDS_VALIDATION.flag(command.session.settings):
-            require_all_rows(bins, [written])
+            require_all_rows(bins, written.num_rows)
         command.transaction.read_files(None, snapshot.files)
         request = CommitRequest(
             actions=(

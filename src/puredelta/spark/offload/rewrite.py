@@ -330,8 +330,12 @@ class ArrowRewriter:
             return "the server encrypts Parquet files"
         return None
 
-    def plan(self, orders: Sequence[RewriteOrder]) -> Planned[Rewritten]:
-        """Plan to rewrite all files.
+    def plan(
+        self,
+        orders: Sequence[RewriteOrder],
+        groups: Sequence[Sequence[RewriteOrder]] | None = None,
+    ) -> Planned[Rewritten]:
+        """Plan to rewrite all files, those of each group into one, if there are groups.
 
         To finish raises a DeltaError if a file does not hold the rows it should.
         """
@@ -344,12 +348,53 @@ class ArrowRewriter:
         tasks = self._tasks(orders, directories)
         if isinstance(tasks, NotApplicable):
             return tasks
+        if groups is not None:
+            numbers = (number for number, group in enumerate(groups) for _ in group)
+            columns = self._stored_columns()
+            tasks = [
+                replace(task, group=number, columns=columns)
+                for task, number in zip(tasks, numbers, strict=True)
+            ]
         return PlannedFiles(
             calls=self._calls(tasks, [order.add.size_bytes for order in orders]),
             finish=partial(self._rewritten, orders, directories),
             discard=self.discard,
             location=self.store.root_uri,
         )
+
+    def combine(self, groups: Sequence[Sequence[RewriteOrder]]) -> list[Rewriting]:
+        """Write the rows of each group into one new file, which has no tag of an old one.
+
+        Runs one Spark job. Of a group that is refused no file is left: its files are not alike or
+        have columns that the table lacks, or workers cannot read them.
+        """
+        orders = [order for group in groups for order in group]
+        planned = self.plan(orders, groups) if orders else NotApplicable(reason="no file")
+        if not isinstance(planned, PlannedFiles):
+            return [planned] * len(groups)
+        with named_failures(self.store.root_uri):
+            found = run_in_workers(self.spark, [planned.calls], self.settings)
+        if isinstance(found, NotApplicable):
+            self.discard()
+            return [found] * len(groups)
+        answers = [FILE_ANSWERS.decode(one) for task in found[0] for one in task]
+        numbers = [number for number, group in enumerate(groups) for _ in group]
+        refused = {numbers[one.ordinal]: one.refusal for one in answers if one.refusal is not None}
+        done = [one for one in answers if numbers[one.ordinal] not in refused]
+        directories = [self._directory(order.add) for order in orders]
+        left = sum(len(groups[number]) for number in refused)
+        written = iter(self._rewritten(orders, directories, done, num_left=left).adds)
+        by_group: dict[int, Rewriting] = {
+            number: NotApplicable(reason=reason) for number, reason in refused.items()
+        }
+        for answer in sorted(done, key=lambda one: one.ordinal):
+            adds = () if answer.name is None else (self._untagged(next(written)),)
+            by_group[numbers[answer.ordinal]] = Rewritten(adds=adds, num_rows=answer.kept_rows)
+        return [by_group[number] for number in range(len(groups))]
+
+    def _untagged(self, add: Add) -> Add:
+        tags = TableStatistics(self.config).file_tags
+        return replace(add, tags=tags, clustering_provider=None)
 
     def _tasks(
         self, orders: Sequence[RewriteOrder], directories: Sequence[str]
@@ -382,6 +427,13 @@ class ArrowRewriter:
             )
             for words, bits in (order.dropped.packed(),)
         ]
+
+    def _stored_columns(self) -> tuple[str, ...]:
+        """Return the columns that files of the table have."""
+        tracked = tracked_columns(self.config)
+        hidden = () if tracked is None else (tracked.row_id, tracked.row_commit_version)
+        names = map(self.config.physical_name, self.config.schema.names)
+        return (*names, *hidden)
 
     def _calls(self, tasks: Sequence[RewriteTask], sizes_bytes: Sequence[int]) -> WorkerCalls:
         """Assign files to Spark tasks by their sizes; files of a group stay together."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -81,6 +81,8 @@ class RewriteTask:
     """Of the new file, by Arrow's name; ``None``: that of the old one."""
     group: int | None = None
     """Small files of one group, if they are alike, become one."""
+    columns: tuple[str, ...] | None = None
+    """If given, the files of the group have to become one, and to have no other columns."""
 
 
 REWRITE_TASKS = codec_of(RewriteTask)
@@ -121,8 +123,11 @@ def rewrite_together(tasks: Sequence[RewriteTask], limits: Limits = LIMITS) -> l
         if (reason := unfaithful(source)) is not None:
             return [refused(task.ordinal, f"{label(task.source)}: {reason}")]
         files.append(_File(task=task, source=source))
-    alike = itertools.groupby(files, key=_File.form if len(files) > 1 else id)
-    return [_rewritten(list(some), limits) for _, some in alike]
+    by_form = itertools.groupby(files, key=_File.form if len(files) > 1 else id)
+    alike = [list(some) for _, some in by_form]
+    if tasks[0].columns is not None and (len(alike) > 1 or files[0].has_others(tasks[0].columns)):
+        return [refused(tasks[0].ordinal, f"{label(tasks[0].source)}: its columns are others")]
+    return [_rewritten(some, limits) for some in alike]
 
 
 def _require_memory(source: OpenFile, limits: Limits) -> None:
@@ -142,6 +147,10 @@ class _File:
     def form(self) -> tuple[bytes, list[str]]:
         """Return what files must share to become one."""
         return self.source.schema_arrow.serialize().to_pybytes(), column_codecs(self.source)
+
+    def has_others(self, columns: Collection[str]) -> bool:
+        """Tell whether the file has a column that is not among these."""
+        return not {*self.source.schema_arrow.names} <= {*columns}
 
     @property
     def num_rows(self) -> int:
