@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -17,9 +18,12 @@ from puredelta.commands.optimize import OptimizeSpec, execute_optimize
 from puredelta.errors import DeltaError, ErrorCode
 from puredelta.log.commit.commit_request import Phase
 from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.paths import decode_path
+from puredelta.spark.session.data_access import packed_code
 from puredelta.spark.write.bin_rewrite import spark_hash
 from puredelta.spark.write.parquet_job import temporary_settings
 from puredelta.tables import DeltaTable
+from puredelta.worker.data_files import rewrite_file
 from tests.commands.dml.features import (
     FEED,
     MAPPED,
@@ -264,3 +268,65 @@ def test_hash_is_that_of_spark(spark: SparkSession) -> None:
     values = [0, 1, 7, 12345, 2**31 - 1]
     texts = ", ".join(f"hash({value})" for value in values)
     assert list(spark.sql(f"SELECT {texts}").collect()[0]) == [spark_hash(v) for v in values]
+
+
+@pytest.mark.parametrize(
+    ("properties", "partition_by"),
+    [({}, []), ({**VECTORS, **FEED}, ["p"]), ({**MAPPED, **VECTORS}, []), (TRACKING, ["p"])],
+)
+def test_workers_combine_files(
+    spark: SparkSession, tmp_path: Path, properties: dict[str, str], partition_by: list[str]
+) -> None:
+    files = [[(n, f"v{n}", "xy"[n % 2]) for n in range(at, at + 6)] for at in (12, 6, 0)]
+    log = make_table(spark, tmp_path, *files, properties=properties, partition_by=partition_by)
+    DeltaTable.forPath(spark, str(tmp_path)).delete("k = 7")
+    rows = rows_of(spark, log)
+    outcome = execute_optimize(spark, log, OptimizeSpec())
+    assert (outcome.num_combined, len(outcome.added)) == (len(outcome.bins), len(outcome.bins))
+    assert rows_of(spark, log) == rows
+    assert execute_optimize(spark, log, OptimizeSpec()).version is None
+    assert log.snapshot().files
+    info = next(iter(log.history())).commit_info
+    assert info is not None
+    assert "puredelta.rowOrder" in (info.tags or {})
+
+
+def test_files_that_are_not_alike_are_combined_by_spark(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "t")
+    puredelta.write(spark.range(3).coalesce(1), path, properties={**MAPPED, **VECTORS})
+    wider = spark.range(3, 6).selectExpr("id", "'x' s").coalesce(1)
+    puredelta.write(wider, path, mode="append", options={"mergeSchema": True})
+    log = TableLog.open(path)
+    rows = rows_of(spark, log)
+    outcome = execute_optimize(spark, log, OptimizeSpec())
+    assert (outcome.num_combined, len(outcome.added)) == (0, 1)
+    assert rows_of(spark, log) == rows
+    puredelta.write(wider, path, mode="append")
+    puredelta.sql(spark, f"ALTER TABLE delta.`{path}` DROP COLUMN s")
+    outcome = execute_optimize(spark, log, OptimizeSpec())
+    assert (outcome.num_combined, len(outcome.added)) == (0, 1)
+    (add,) = log.snapshot().files.adds()
+    assert len(pq.read_schema(tmp_path / "t" / decode_path(add.path))) == 1
+
+
+def test_large_row_groups_are_copied(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The new file has the row groups of the old ones, but for those that lose a row."""
+    monkeypatch.setattr(rewrite_file, "_LARGE_GROUP_BYTES", 1)
+    packed_code.cache_clear()
+    files = [[(n, f"v{n}", "x") for n in range(at, at + 6)] for at in (12, 6, 0)]
+    log = make_table(spark, tmp_path, *files, properties=VECTORS)
+    DeltaTable.forPath(spark, str(tmp_path)).delete("k = 7")
+    rows = rows_of(spark, log)
+    with temporary_settings(spark, {"spark.puredelta.workers.mergeSmallFiles": "false"}):
+        outcome = execute_optimize(spark, log, OptimizeSpec())
+    packed_code.cache_clear()
+    assert (outcome.num_combined, outcome.copied_groups, len(outcome.added)) == (1, 2, 1)
+    (add,) = log.snapshot().files.adds()
+    footer = pq.read_metadata(tmp_path / decode_path(add.path))
+    assert sorted(footer.row_group(n).num_rows for n in range(footer.num_row_groups)) == [5, 6, 6]
+    assert rows_of(spark, log) == rows
+    assert stats(log)[0]["numRecords"] == 17

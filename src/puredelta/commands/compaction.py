@@ -209,6 +209,10 @@ class OptimizeOutcome:
     """Of the files in ``bins``."""
     num_considered: int
     """Files that were eligible for a rewrite."""
+    num_combined: int
+    """Bins whose files workers combined; Spark wrote the others."""
+    copied_groups: int
+    """Row groups that workers copied as bytes."""
     is_z_order: bool
     clustering: ClusteringPlan | None
     num_columns: int
@@ -317,6 +321,9 @@ class _Written:
     num_rows: int
     bins: tuple[int | None, ...]
     """For each file the number of its bin; None: not known."""
+    num_combined: int = 0
+    """Bins that workers wrote."""
+    copied_groups: int = 0
 
 
 _COMBINED_FILES_MAX = 400
@@ -352,7 +359,7 @@ class Optimization:
         command = self.command
         started_ms = command.clock()
         if not self.bins and self.definition is None:
-            return self._outcome(None, (), (), started_ms)
+            return self._outcome(None, (), (), (), started_ms)
         cleanups: list[Callable[[], None]] = []
         discard_files = partial(_run_all, cleanups)
         with discarded_on_failure(discard_files):
@@ -380,7 +387,7 @@ class Optimization:
             tags={**self._tags(), **order_tag} or None,
         )
         committed = finish(command, request, discard=discard_files)
-        return self._outcome(committed.version, adds, removes, started_ms)
+        return self._outcome(committed.version, written, adds, removes, started_ms)
 
     def _written(self, cleanups: list[Callable[[], None]]) -> Iterator[_Written]:
         """Write all bins at once, or every cube by itself, and yield the new files."""
@@ -442,6 +449,8 @@ class Optimization:
                 adds=tuple(self._marked(done.adds)),
                 num_rows=done.num_rows,
                 bins=(number,) * len(done.adds),
+                num_combined=1,
+                copied_groups=done.copied_groups,
             )
         return found
 
@@ -480,6 +489,7 @@ class Optimization:
     def _outcome(
         self,
         version: int | None,
+        written: Sequence[_Written],
         adds: tuple[Add, ...],
         removes: tuple[Remove, ...],
         started_ms: int,
@@ -495,6 +505,8 @@ class Optimization:
             removed=removes,
             num_partitions=self._num_partitions(),
             num_considered=self.num_considered,
+            num_combined=sum(one.num_combined for one in written),
+            copied_groups=sum(one.copied_groups for one in written),
             is_z_order=self.order is not None and self.clustering is None and bool(self.bins),
             clustering=self.clustering,
             num_columns=num_columns,

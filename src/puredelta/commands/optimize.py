@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -220,9 +220,16 @@ def _report(
         details=(
             ("files considered", f"{optimization.num_considered:,}"),
             ("groups that become a file or more", f"{len(optimization.bins):,}"),
+            *_written_by_workers(outcome),
         ),
         notes=() if outcome is not None or not optimization.bins else (_UNKNOWN,),
     )
+
+
+def _written_by_workers(outcome: OptimizeOutcome | None) -> Iterator[tuple[str, str]]:
+    if outcome is not None and outcome.num_combined:
+        yield "groups combined by workers, without a shuffle", f"{outcome.num_combined:,}"
+        yield "row groups copied as bytes", f"{outcome.copied_groups:,}"
 
 
 _UNKNOWN = "The size of the new files: they have to be written."

@@ -117,6 +117,8 @@ class Rewritten:
     """Rows copied."""
     num_updated: int = 0
     """Rows whose values changed where they are."""
+    copied_groups: int = 0
+    """Row groups that were copied as bytes."""
     fallback: str | None = None
     """Why Spark copied them and not its Python workers, where these were asked first."""
     refused: Mapping[int, str] = field(default_factory=dict)
@@ -389,7 +391,9 @@ class ArrowRewriter:
         }
         for answer in sorted(done, key=lambda one: one.ordinal):
             adds = () if answer.name is None else (self._untagged(next(written)),)
-            by_group[numbers[answer.ordinal]] = Rewritten(adds=adds, num_rows=answer.kept_rows)
+            by_group[numbers[answer.ordinal]] = Rewritten(
+                adds=adds, num_rows=answer.kept_rows, copied_groups=answer.copied_groups
+            )
         return [by_group[number] for number in range(len(groups))]
 
     def _untagged(self, add: Add) -> Add:
@@ -479,9 +483,8 @@ class ArrowRewriter:
                 continue
             path = posixpath.join(directories[answer.ordinal], answer.name)
             written[path] = answer
-            added = added_file(
-                answer, path, order.add.partition_values, statistics, before=order.add
-            )
+            before = [orders[n].add for n in copied]
+            added = added_file(answer, path, order.add.partition_values, statistics, before=before)
             tags = {**other_tags(order.add), **(added.tags or {})} or None
             provider = order.add.clustering_provider
             adds.append(replace(added, tags=tags, clustering_provider=provider))

@@ -94,14 +94,14 @@ def added_file(
     partition_values: Mapping[str, str | None],
     statistics: TableStatistics,
     *,
-    before: Add | None = None,
+    before: Sequence[Add] = (),
 ) -> Add:
     """Return the action that adds a file; ``path`` is relative to the table root, unescaped.
 
-    ``before`` is the file from which values were copied without being read.
+    ``before`` are the files from which values were copied without being read.
     """
     footer = pq.read_metadata(pa.BufferReader(answer.footer))
-    unproven = () if before is None else _unproven_leaves(answer, footer, before)
+    unproven = {leaf for old in before for leaf in _unproven_leaves(answer, footer, old)}
     return Add(
         path=encode_path(path),
         partition_values=partition_values,

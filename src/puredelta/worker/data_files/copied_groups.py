@@ -65,19 +65,26 @@ def kept_of_groups(source: OpenFile, words: bytes, bits: bytes) -> list[Kept]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupCopy:
-    """The copy of a file, row group by row group."""
+class CopiedFile:
+    """A file whose row groups are copied."""
 
-    order: FileOrder
     path: DataPath
     source: OpenFile
     kept: Sequence[Kept]
-    schema: pa.Schema
-    """Of the rows of `tables`."""
-    codec: str
-    """Names the file."""
     tables: Callable[[int], Iterable[pa.Table]]
     """Returns the rows that a row group keeps, a table for each new row group."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupCopy:
+    """The copy of one file or several, one after the other, row group by row group."""
+
+    order: FileOrder
+    files: Sequence[CopiedFile]
+    schema: pa.Schema
+    """Of the rows of files."""
+    codec: str
+    """Names the file."""
     options: Callable[[pa.Table], Mapping[str, Any]]
     """Those of Arrow's writer, by the first table."""
 
@@ -92,37 +99,50 @@ class GroupCopy:
             return None
 
     def _written(self, target: NewFile) -> FileAnswer:
-        old = ParquetBytes.of(byte_ranges(self.path, self.source.ranges))
-        columns = old.footer.columns
-        self._require_alike(columns)
+        every = [ParquetBytes.of(byte_ranges(one.path, one.source.ranges)) for one in self.files]
+        footer = every[0].footer
+        for old in every[1:]:
+            require_alike(footer.columns, old.footer)
+        self._require_alike(footer.columns)
         nan_columns: set[tuple[str, ...]] = set()
         with target.stream() as sink:
-            file = SplicedFile(old.footer, sink, columns)
-            chosen: Mapping[str, Any] | None = None
-            for number, (group, kept) in enumerate(zip(old.footer.groups, self.kept, strict=True)):
-                if kept is Kept.EVERY_ROW and group.num_rows:
-                    file.add(group, [(old.content, chunk) for chunk in group.chunks])
-                if kept is not Kept.SOME_ROWS:
-                    continue
-                for table in self.tables(number):
-                    if chosen is None:
-                        chosen = {**self.options(table), **decimal_options(self.source)}
-                    nan_columns |= _add_rows(file, group, table, chosen)
-            footer = file.finish()
-        size_bytes, modified_ms = target.finish(file.size_bytes)
+            spliced = SplicedFile(footer, sink, footer.columns)
+            for file, old in zip(self.files, every, strict=True):
+                nan_columns |= self._add(spliced, file, old)
+            written = spliced.finish()
+        size_bytes, modified_ms = target.finish(spliced.size_bytes)
         return FileAnswer(
             ordinal=self.order.ordinal,
-            kept_rows=file.num_rows,
+            kept_rows=spliced.num_rows,
             size_bytes=size_bytes,
             modified_ms=modified_ms,
-            footer=footer,
+            footer=written,
             nan_columns=tuple(sorted(nan_columns)),
             unread=tuple(float_leaves(self.schema)),
+            copied_groups=sum(one.kept.count(Kept.EVERY_ROW) for one in self.files),
         )
 
+    def _add(
+        self, spliced: SplicedFile, file: CopiedFile, old: ParquetBytes
+    ) -> set[tuple[str, ...]]:
+        """Add the row groups of a file; return the float columns that hold a NaN."""
+        nan_columns: set[tuple[str, ...]] = set()
+        chosen: Mapping[str, Any] | None = None
+        for number, (group, kept) in enumerate(zip(old.footer.groups, file.kept, strict=True)):
+            if kept is Kept.EVERY_ROW and group.num_rows:
+                spliced.add(group, [(old.content, chunk) for chunk in group.chunks])
+            if kept is not Kept.SOME_ROWS:
+                continue
+            for table in file.tables(number):
+                if chosen is None:
+                    chosen = {**self.options(table), **decimal_options(self.files[0].source)}
+                nan_columns |= _add_rows(spliced, group, table, chosen)
+        return nan_columns
+
     def _require_alike(self, columns: Sequence[FooterColumn]) -> None:
-        if Kept.SOME_ROWS in self.kept:
-            empty = encoded_rows(self.schema.empty_table(), decimal_options(self.source))
+        if any(Kept.SOME_ROWS in one.kept for one in self.files):
+            options = decimal_options(self.files[0].source)
+            empty = encoded_rows(self.schema.empty_table(), options)
             require_alike(columns, empty.footer)
 
 

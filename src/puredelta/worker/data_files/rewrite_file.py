@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from puredelta.worker.bounded_batches import open_bytes
-from puredelta.worker.data_files.copied_groups import GroupCopy, Kept, kept_of_groups
+from puredelta.worker.data_files.copied_groups import CopiedFile, GroupCopy, Kept, kept_of_groups
 from puredelta.worker.data_files.write_file import (
     FILE_ANSWERS,
     CopiedGroups,
@@ -36,7 +36,7 @@ from puredelta.worker.data_files.write_file import (
     write_file,
     written_leaves,
 )
-from puredelta.worker.files import DataPath, label
+from puredelta.worker.files import MEGABYTE, DataPath, label
 from puredelta.worker.range_file import fetched_ahead
 from puredelta.worker.read_rows import (
     Mask,
@@ -55,6 +55,10 @@ from puredelta.worker.wire import LIMITS, LIMITS_CODEC, Fields, Limits, codec_of
 _CODECS = {"UNCOMPRESSED": "none"} | {
     name: name.lower() for name in ("SNAPPY", "GZIP", "BROTLI", "ZSTD", "LZ4")
 }
+
+_OF_FRAMES = (b"org.apache.spark.sql.parquet.row.metadata", b"org.apache.spark.version")
+_LARGE_GROUP_BYTES = 8 * MEGABYTE
+"""A row group of so many stored bytes is read as fast as a larger one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +114,8 @@ def rewrite_together(tasks: Sequence[RewriteTask], limits: Limits = LIMITS) -> l
     disk is raised.
     """
     if len(tasks) > 1 and (merged := merge_small(tasks, limits)) is not None:
+        if merged[0].has_others:
+            return [merged[0].refusal]
         return [_rewritten_at_once(tasks, *merged, limits)]
     files: list[_File] = []
     for task in tasks:
@@ -125,8 +131,9 @@ def rewrite_together(tasks: Sequence[RewriteTask], limits: Limits = LIMITS) -> l
         files.append(_File(task=task, source=source))
     by_form = itertools.groupby(files, key=_File.form if len(files) > 1 else id)
     alike = [list(some) for _, some in by_form]
-    if tasks[0].columns is not None and (len(alike) > 1 or files[0].has_others(tasks[0].columns)):
-        return [refused(tasks[0].ordinal, f"{label(tasks[0].source)}: its columns are others")]
+    is_refused = len(alike) > 1 or files[0].has_others
+    if is_refused and tasks[0].columns is not None:
+        return [files[0].refusal]
     return [_rewritten(some, limits) for some in alike]
 
 
@@ -146,11 +153,30 @@ class _File:
 
     def form(self) -> tuple[bytes, list[str]]:
         """Return what files must share to become one."""
-        return self.source.schema_arrow.serialize().to_pybytes(), column_codecs(self.source)
+        codecs = column_codecs(self.source)
+        if self.task.columns is not None:
+            codecs = [] if self.task.codec is not None else sorted({*codecs})
+        return self.schema.serialize().to_pybytes(), codecs
 
-    def has_others(self, columns: Collection[str]) -> bool:
-        """Tell whether the file has a column that is not among these."""
-        return not {*self.source.schema_arrow.names} <= {*columns}
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the new file: the file's own, with the columns of row tracking.
+
+        A file of several takes NULL everywhere: whether a frame had one is said of one write.
+        """
+        own = hidden_schema(target_schema(self.source), self.task)
+        return own if self.task.columns is None else _with_null(own)
+
+    @property
+    def has_others(self) -> bool:
+        """Whether the file has a column that it may not have."""
+        wanted = self.task.columns
+        return wanted is not None and not {*self.source.schema_arrow.names} <= {*wanted}
+
+    @property
+    def refusal(self) -> FileAnswer:
+        """The answer where the file cannot become one with the others of its group."""
+        return refused(self.task.ordinal, f"{label(self.task.source)}: other columns or codecs")
 
     @property
     def num_rows(self) -> int:
@@ -161,8 +187,14 @@ def _rewritten(files: Sequence[_File], limits: Limits) -> FileAnswer:
     # A file without row groups says nothing of how its rows were written.
     first = next((file for file in files if file.source.num_row_groups), files[0])
     tables: Iterable[pa.Table]
-    if len(files) == 1 and (done := _copied_groups(first, limits)) is not None:
-        return replace(done, physical_rows=first.num_rows)
+    if (len(files) == 1 or first.task.columns is not None) and (
+        done := _copied_groups(files, limits)
+    ) is not None:
+        return replace(
+            done,
+            physical_rows=sum(one.num_rows for one in files),
+            others=tuple(one.task.ordinal for one in files[1:]),
+        )
     if len(files) == 1:
         groups = (map(MaskedBatch.kept, group) for group in _groups(first, limits))
         tables = itertools.chain.from_iterable(row_groups(group, limits=limits) for group in groups)
@@ -181,36 +213,63 @@ def _rewritten(files: Sequence[_File], limits: Limits) -> FileAnswer:
     )
 
 
-def _copied_groups(file: _File, limits: Limits) -> FileAnswer | None:
-    """Copy the row groups that keep every row as bytes; ``None``: there is none, or no way to."""
-    task, source = file.task, file.source
-    if task.row_id_column or task.version_column:
-        return None
-    kept = kept_of_groups(source, task.words, task.bits)
-    if Kept.EVERY_ROW not in kept:
-        return None
-    if task.codec is not None and {*column_codecs(source)} != {task.codec}:
-        return None
-    firsts = np.cumsum([0, *(source.metadata.row_group(n).num_rows for n in range(len(kept)))])
+def _copied_groups(files: Sequence[_File], limits: Limits) -> FileAnswer | None:
+    """Copy the row groups that keep every row as bytes; ``None``: there is none, or no way to.
 
-    def tables(number: int) -> Iterator[pa.Table]:
-        rows = _group(file, number, int(firsts[number]), limits)
-        return row_groups(map(MaskedBatch.kept, rows), limits=limits)
-
-    codec = task.codec or _codec(source)
+    Row groups of several files are copied if all are large: many small ones are read slowly.
+    """
+    first = files[0]
+    if any(one.task.row_id_column or one.task.version_column for one in files):
+        return None
+    kept = [kept_of_groups(one.source, one.task.words, one.task.bits) for one in files]
+    if not any(Kept.EVERY_ROW in groups for groups in kept):
+        return None
+    codec = first.task.codec
+    if codec is not None and any({*column_codecs(one.source)} != {codec} for one in files):
+        return None
+    if len(files) > 1 and not _are_large(files):
+        return None
+    named = codec or _codec(first.source)
     return GroupCopy(
-        order=task,
-        path=task.source,
-        source=source,
-        kept=kept,
-        schema=target_schema(source),
-        codec=codec,
-        tables=tables,
+        order=first.task,
+        files=[
+            CopiedFile(
+                path=one.task.source,
+                source=one.source,
+                kept=groups,
+                tables=functools.partial(_kept_tables, one, limits),
+            )
+            for one, groups in zip(files, kept, strict=True)
+        ],
+        schema=target_schema(first.source),
+        codec=named,
         options=lambda rows: {
-            "compression": codec,
-            **_writer_options(source, limits, rows, files=1, keeps_codecs=task.codec is None),
+            "compression": named,
+            **_writer_options(first.source, limits, rows, files=1, keeps_codecs=codec is None),
         },
     ).write()
+
+
+def _kept_tables(file: _File, limits: Limits, number: int) -> Iterator[pa.Table]:
+    counts = [file.source.metadata.row_group(n).num_rows for n in range(number)]
+    rows = _group(file, number, sum(counts), limits)
+    return row_groups(map(MaskedBatch.kept, rows), limits=limits)
+
+
+def _are_large(files: Sequence[_File]) -> bool:
+    """Tell whether files of one writer have large row groups alone.
+
+    The footer of the new file names one writer, and readers trust bounds by it.
+    """
+    footers = [one.source.metadata for one in files]
+    if len({footer.created_by for footer in footers}) > 1 or not footers[0].num_row_groups:
+        return False
+    groups = [footer.row_group(n) for footer in footers for n in range(footer.num_row_groups)]
+    sizes = [
+        sum(group.column(n).total_compressed_size for n in range(group.num_columns))
+        for group in groups
+    ]
+    return min(sizes, default=0) >= _LARGE_GROUP_BYTES
 
 
 def _written(
@@ -219,7 +278,7 @@ def _written(
     return write_file(
         first.task,
         tables,
-        schema=hidden_schema(target_schema(first.source), first.task),
+        schema=first.schema,
         codec=first.task.codec or _codec(first.source),
         options=functools.partial(
             _writer_options,
@@ -301,6 +360,7 @@ def _group(file: _File, group: int, first_row: int, limits: Limits) -> Iterator[
     for batch in read_batches(file.source, [group], batch_rows=limits.read_rows):
         dropped = dropped_rows(task.words, task.bits, first_row, batch.num_rows)
         known = with_hidden_columns(batch, task, first_row)
+        known = known if task.columns is None else known.cast(file.schema)
         first_row += batch.num_rows
         yield MaskedBatch(known, None if dropped is None else ~dropped)
 
@@ -340,6 +400,29 @@ def _filled(batch: pa.RecordBatch, name: str, values: pa.Array | None) -> pa.Rec
         return pa.RecordBatch.from_arrays(list(columns.values()), schema=batch.schema)
     schema = batch.schema.append(pa.field(name, pa.int64()))
     return pa.RecordBatch.from_arrays([*columns.values(), values], schema=schema)
+
+
+def _with_null(schema: pa.Schema) -> pa.Schema:
+    """Return a schema with NULL everywhere, without what Spark says of the frame."""
+    metadata = {k: v for k, v in (schema.metadata or {}).items() if k not in _OF_FRAMES}
+    fields = [
+        field.with_type(_taking_null(field.type)).with_nullable(nullable=True) for field in schema
+    ]
+    return pa.schema(fields, metadata or None)
+
+
+def _taking_null(kind: pa.DataType) -> pa.DataType:
+    def free(field: pa.Field) -> pa.Field:
+        return field.with_type(_taking_null(field.type)).with_nullable(nullable=True)
+
+    if pa.types.is_struct(kind):
+        return pa.struct([free(field) for field in kind])
+    if pa.types.is_map(kind):
+        key = kind.key_field.with_type(_taking_null(kind.key_field.type))
+        return pa.map_(key, free(kind.item_field))
+    if pa.types.is_list(kind):
+        return pa.list_(free(kind.value_field))
+    return kind
 
 
 def target_schema(source: OpenFile) -> pa.Schema:

@@ -68,6 +68,8 @@ class FileAnswer:
     unread: tuple[tuple[str, ...], ...] = ()
     """Float columns, as paths through structs, whose values were copied without being read: they
     hold a NaN if their old file did."""
+    copied_groups: int = 0
+    """Row groups that were copied as bytes."""
     others: tuple[int, ...] = ()
     """The orders besides ``ordinal`` whose rows are in the same file."""
 
