@@ -299,7 +299,8 @@ def execute_optimize(
 ) -> OptimizeOutcome:
     """Combine files of the latest version, or order their rows along a curve.
 
-    One Spark job writes all files (two stages); along a curve another one samples the rows.
+    One Spark job combines the files, without a shuffle. Files that workers refuse, and rows in
+    another order, are shuffled in one job; along a curve another one samples the rows first.
     Nothing is committed where there is nothing to do; a Z-order always has work. Files of a
     clustered table are clustered, except those of another clustering provider.
     """

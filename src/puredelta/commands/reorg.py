@@ -52,7 +52,6 @@ def purge(command: Command, predicates: Sequence[str] = ()) -> OptimizeOutcome:
         bins=plan_rewrite(wanted.adds(), settings.limits, partitioning),
         operation=reorg(predicates=predicates),
         num_considered=len(considered),
-        combines=True,
     ).run()
 
 
