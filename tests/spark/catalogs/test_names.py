@@ -219,7 +219,6 @@ def test_changes_of_the_definition(main: SparkSession, server: UnityServer) -> N
         "REORG TABLE main.sales.orders APPLY (PURGE)",
         "ALTER TABLE main.sales.orders DROP FEATURE deletionVectors",
         "ALTER TABLE main.sales.orders UNSET TBLPROPERTIES ('io.unitycatalog.tableId')",
-        "ALTER TABLE main.sales.orders SET TBLPROPERTIES (delta.enableInCommitTimestamps=false)",
     ],
 )
 def test_operations_of_the_catalog_are_refused(main: SparkSession, statement: str) -> None:
