@@ -184,7 +184,7 @@ def activate(spark: SparkSession, *, delta_module: bool = False) -> bool:
             stacklevel=2,
         )
         return False
-    if not (_is_free_of_delta_spark(spark) and _loads_no_catalog(spark)):
+    if not _runs_sql(spark):
         return False
     if delta_module:
         install_delta_module()
@@ -225,10 +225,15 @@ def _has_jar(spark: SparkSession) -> bool:
     return has_class(spark, _JAR_CLASS)
 
 
-def _is_free_of_delta_spark(spark: SparkSession) -> bool:
-    """Warn of settings that name delta-spark's classes; return whether SQL still runs."""
+def _runs_sql(spark: SparkSession) -> bool:
+    """Return whether SQL runs with the settings of a classic session; a server runs it already."""
     if is_connect(spark):
         return True
+    return _is_free_of_delta_spark(spark) and _loads_no_catalog(spark)
+
+
+def _is_free_of_delta_spark(spark: SparkSession) -> bool:
+    """Warn of settings that name delta-spark's classes; return whether SQL still runs."""
     catalog = spark.conf.get(_CATALOG, None) or ""
     named = [_EXTENSIONS] if _JAR_CLASS in (spark.conf.get(_EXTENSIONS, None) or "") else []
     named += [_CATALOG] if catalog.startswith(_CATALOG_CLASS) else []
@@ -238,7 +243,7 @@ def _is_free_of_delta_spark(spark: SparkSession) -> bool:
             f"{' and '.join(named)} name delta-spark's classes, but its JAR is not here"
             + (": such a session runs no SQL, so it is not activated" if breaks else "")
             + f". Remove {'both' if len(named) > 1 else 'it'} and start a new session.",
-            stacklevel=3,
+            stacklevel=4,
         )
     return _CATALOG not in named
 
@@ -251,8 +256,6 @@ def _loads_no_catalog(spark: SparkSession) -> bool:
 
     Spark would load it before any statement.
     """
-    if is_connect(spark):
-        return True
     default = spark.conf.get(_DEFAULT_CATALOG, None) or ""
     for key, name in ((_DEFAULT_CATALOG, default), (_CATALOG, SESSION_CATALOG)):
         if (spark.conf.get(f"{SPARK_PREFIX}{name}", None) or "").strip() in UNITY_CLASSES:
@@ -261,7 +264,7 @@ def _loads_no_catalog(spark: SparkSession) -> bool:
                 "here: such a session runs no SQL, so it is not activated. Remove the setting, "
                 "give the catalog its own name in spark.sql.catalog.NAME, and say USE NAME.schema "
                 "after puredelta.activate(spark).",
-                stacklevel=3,
+                stacklevel=4,
             )
             return False
     require_own_name(settings_of(spark))

@@ -27,10 +27,9 @@ from puredelta.inspection.commits import require_before
 from puredelta.log.replay.table_log import TableLog
 from puredelta.quantities import counted, size_text
 from puredelta.recipes.upsert import upsert
-from puredelta.spark.jvm.jobs import find_tasks
+from puredelta.spark.session.concurrent_jobs import find_running_tasks
 from puredelta.spark.session.delta_conf import PROGRESS
 from puredelta.spark.session.names import quote, quote_name
-from puredelta.spark.session.session import is_connect
 from puredelta.statements.names.names import find_location, require_table
 from puredelta.statements.parse.parse import split_statements
 from puredelta.statements.parse.table_name import parse_table_name
@@ -65,8 +64,7 @@ def spark_session(context: Context, title: str) -> Iterator[SparkSession]:
             for key, value in {PROGRESS.key: "off", **_storage(context)}.items():
                 spark.conf.set(key, value)
             line.show("running")
-            if not is_connect(spark):
-                sessions.append(spark)
+            sessions.append(spark)
             yield spark
         finally:
             line.end()
@@ -93,7 +91,7 @@ def _progress_line(
     sessions: list[SparkSession] = []
     line = ProgressLine(
         title=title,
-        find_tasks=lambda: find_tasks(sessions[0], None) if sessions else None,
+        find_tasks=lambda: find_running_tasks(sessions[0]) if sessions else None,
         out=sys.stderr,
         first_s=_LINE_S,
         every_s=_LINE_S,

@@ -175,6 +175,11 @@ def count_started_jobs(spark: SparkSession, tag: str) -> int | None:
     return None if is_connect(spark) else count_jobs(spark, tag)
 
 
+def find_running_tasks(spark: SparkSession) -> TaskCounts | None:
+    """Return the tasks of all jobs that run; ``None`` if none does, or Spark does not say."""
+    return None if is_connect(spark) else find_tasks(spark, None)
+
+
 def shows_own_bar(spark: SparkSession, settings: Mapping[str, str]) -> bool:
     """Return whether Spark itself shows the progress of jobs in a terminal of this process."""
     return not is_connect(spark) and settings.get(_SPARK_BAR, "true").lower() == "true"
