@@ -18,6 +18,7 @@ from puredelta.cli.output import Output
 from puredelta.cli.parse import Context
 from puredelta.errors import InvalidRequestError
 from puredelta.spark.jvm.jobs import TaskCounts
+from puredelta.spark.session import concurrent_jobs
 
 PROGRESS = "spark.puredelta.progress"
 
@@ -52,8 +53,7 @@ def spark(monkeypatch: pytest.MonkeyPatch) -> Spark:
 
     monkeypatch.setattr(spark_commands, "_started", lambda _context: made)
     monkeypatch.setattr(spark_commands, "activate", lambda _spark: True)
-    monkeypatch.setattr(spark_commands, "is_connect", lambda _spark: False)
-    monkeypatch.setattr(spark_commands, "find_tasks", find_tasks)
+    monkeypatch.setattr(concurrent_jobs, "find_tasks", find_tasks)
     monkeypatch.setattr(spark_commands, "_LINE_S", 0.01)
     return made
 
