@@ -16,7 +16,7 @@ from puredelta.log.replay.table_log import TableLog
 from puredelta.recipes.arguments import TableSettings, refused
 from puredelta.spark.resolve.table_attributes import table_identity
 from puredelta.spark.session.names import quote
-from puredelta.spark.session.session import SessionInfo
+from puredelta.spark.session.session import SessionInfo, one_call
 from puredelta.spark.session.storage import open_log
 from puredelta.spark.session.types import struct_as_nullable, to_spark, without_table_metadata
 from puredelta.statements.names.names import find_location
@@ -163,8 +163,9 @@ def _log(spark: SparkSession, table: TableOrPath) -> TableLog | None:
     if isinstance(table, DeltaTable):
         return _log_of(table)
     text = os.fspath(table)
-    location = text if is_path(text) else find_location(spark, parse_table_name(text))
-    return None if location is None else open_log(spark, location)
+    with one_call():
+        location = text if is_path(text) else find_location(spark, parse_table_name(text))
+        return None if location is None else open_log(spark, location)
 
 
 def _log_of(table: DeltaTable) -> TableLog:

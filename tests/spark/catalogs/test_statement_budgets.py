@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+import puredelta
 from puredelta.errors import UnsupportedError
 from puredelta.store.local import LocalStore
 from puredelta.tables import DeltaTable
@@ -108,6 +109,8 @@ READS = [
     "WITH q AS (SELECT * FROM {t}) SELECT * FROM q WHERE id IN (SELECT id FROM {t})",
     "DESCRIBE DETAIL {t}",
     "DESCRIBE TABLE {t}",
+    "DESCRIBE HISTORY {t}",
+    "SHOW TBLPROPERTIES {t}",
     "UPDATE {t} SET note = 'none' WHERE id = -1",
 ]
 WRITES = [
@@ -120,7 +123,19 @@ WRITES = [
     MERGE.replace("{s}", "{t}"),
     "ALTER TABLE {t} ADD COLUMNS (more INT)",
     "TRUNCATE TABLE {t}",
+    "RESTORE TABLE {t} TO VERSION AS OF 1",
+    "ALTER TABLE {t} SET TBLPROPERTIES ('my.owner' = 'us')",
 ]
+ONE_QUESTION = [
+    "DESCRIBE HISTORY {t}",
+    "DESCRIBE HISTORY {t} LIMIT 1",
+    "SHOW TBLPROPERTIES {t}",
+    "SELECT * FROM {t}",
+    "SELECT * FROM {t} VERSION AS OF 1",
+    "SELECT * FROM table_changes('{t}', 1)",
+    "SELECT * FROM table_changes('{t}', 1, 2)",
+]
+"""Statements that need no more than one answer, however often they list the log."""
 
 
 def compare(both: Both, run: Callable[[str], Any], *, requests: int, calls: int) -> None:
@@ -138,6 +153,36 @@ def test_a_read_costs_two_requests_and_no_call_more(both: Both, text: str) -> No
 @pytest.mark.parametrize("text", WRITES)
 def test_a_write_costs_a_read_and_a_commit_more(both: Both, text: str) -> None:
     compare(both, lambda t: both.spark.sql(text.format(t=t)), requests=READ + COMMIT, calls=COMMIT)
+
+
+@pytest.fixture(scope="module")
+def feed(both: Both) -> str:
+    """A table of its own, with a change data feed and three versions."""
+    name = f"{NAME}_feed"
+    properties = "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
+    both.spark.sql(f"CREATE TABLE {name} (id BIGINT) {properties}")
+    for number in range(2):
+        both.spark.sql(f"INSERT INTO {name} VALUES ({number})")
+    return name
+
+
+@pytest.mark.parametrize("text", ONE_QUESTION)
+def test_one_answer_serves_a_whole_statement(both: Both, feed: str, text: str) -> None:
+    asked, _ = both.count(lambda: both.spark.sql(text.format(t=feed)).collect())
+    assert len(asked) == 1, asked
+
+
+def test_versions_that_an_answer_has_named_are_read_without_another(both: Both, feed: str) -> None:
+    """A builder that holds a table asks for its newest version each time, for older ones never."""
+    held = DeltaTable.forName(both.spark, feed)
+    for call, limit in (
+        (lambda: DeltaTable.forName(both.spark, feed), 1),
+        (lambda: held.history().collect(), 1),
+        (lambda: held.restoreToVersion(1), 1 + COMMIT),
+        (lambda: puredelta.upsert(feed, both.spark.range(9, 10), keys="id"), READ + COMMIT),
+    ):
+        asked, _ = both.count(call)
+        assert len(asked) <= limit, asked
 
 
 def test_frames_and_builders(both: Both) -> None:

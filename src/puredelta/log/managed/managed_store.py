@@ -112,9 +112,24 @@ class ManagedStore:
             raise ValueError("the catalog does not know the table yet")
         return self._table
 
+    @property
+    def is_named(self) -> bool:
+        """Whether the catalog has said that there is the table."""
+        return self._table is not None
+
     def list_once_with_answer(self) -> None:
         """Let the next listing do without a question: the table has just been asked for."""
         self._new_until = time.monotonic() + ANSWER_S
+
+    def list_named(self, version: int) -> None:
+        """Let the next listing do without a question, if the last answer has this version.
+
+        What a catalog has named once stays, and what it no longer names is published: that answer
+        and a later listing have every version up to the newest one of the answer.
+        """
+        latest = None if self._table is None else self._table.latest_version
+        if latest is not None and version <= latest:
+            self.list_once_with_answer()
 
     def _asked(self) -> LoadedTable:
         """Return the answer that a listing needs."""

@@ -83,8 +83,9 @@ class TableLog:
             self._before_writing()
 
     def exists(self) -> bool:
-        """Return whether there is a Delta table, in whatever state."""
-        return self.latest_version() is not None
+        """Return whether there is a Delta table, in whatever state; a catalog has said so."""
+        is_named = self.managed is not None and self.managed.is_named
+        return is_named or self.latest_version() is not None
 
     def latest_version(self) -> int | None:
         """Return the newest version from a listing, None if there is no table."""
@@ -131,8 +132,9 @@ class TableLog:
 
     def history(self, *, limit: int | None = None) -> list[HistoryEntry]:
         """Return the commits whose files still exist, newest first, at most ``limit``."""
-        config = self.snapshot().config
-        return read_history(self.store, list_log(self.store), config, limit=limit)
+        newest = self.snapshot()
+        self._list_with_answer(newest.version)
+        return read_history(self.store, list_log(self.store), newest.config, limit=limit)
 
     def commits_after(self, version: int, *, through: int | None = None) -> tuple[Commit, ...]:
         """Read the commits with a higher version, oldest first, without a gap.
@@ -175,6 +177,7 @@ class TableLog:
         return listing, last
 
     def _listed_after(self, version: int, through: int | None) -> tuple[LogListing, int]:
+        self._list_with_answer(through)
         listing = list_log(self.store, start=version + 1)
         newest = max(listing.commits, default=version)
         return listing, newest if through is None else min(newest, through)
@@ -186,6 +189,7 @@ class TableLog:
         return snapshot
 
     def _at(self, version: int) -> Snapshot:
+        self._list_with_answer(version)
         return self._advanced(version) or self._loaded(version)
 
     def _advanced(self, version: int | None) -> Snapshot | None:
@@ -228,8 +232,15 @@ class TableLog:
             raise refuse_operation(operation, str(self.managed.table.name))
 
     def _version_at(self, timestamp_ms: int) -> int:
-        config = self._refreshed().config
-        return find_version_at(self.store, list_log(self.store), config, timestamp_ms=timestamp_ms)
+        newest = self._refreshed()
+        self._list_with_answer(newest.version)
+        listing = list_log(self.store)
+        return find_version_at(self.store, listing, newest.config, timestamp_ms=timestamp_ms)
+
+    def _list_with_answer(self, version: int | None) -> None:
+        """Let the next listing do without a question, if the catalog has named its versions."""
+        if self.managed is not None and version is not None:
+            self.managed.list_named(version)
 
 
 def by_path(root_uri: str) -> UnsupportedError:
