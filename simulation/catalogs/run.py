@@ -139,7 +139,7 @@ class _World:
         self.random = Random(seed * 7 + 1)
         self.disk = Disk(clock=self.now_ms)
         self.ledger = CatalogLedger(self.disk)
-        storm = self.random.choice((0.0, 0.05, 0.15, 0.3))
+        storm = self.random.choice((0.0, 0.05, 0.15, 0.3, 0.6))
         self.put_rate = storm / 6
         self.kill_rate = self.random.choice((0.0, 0.002, 0.01))
         self.restores = self.random.random() < 0.25
