@@ -22,6 +22,7 @@ from puredelta.commands.restore import restore_table
 from puredelta.commands.statement.stages import StageTimer
 from puredelta.log.commit.commit_request import Environment, Phase
 from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.session import session as sessions
 from puredelta.store.local import LocalStore
 from simulation.kills.kills import Kills, Trial
 from simulation.kills.points import Points, kind_of, newest_commit, noted, watched
@@ -83,13 +84,15 @@ def test_files_have_kinds() -> None:
 
 
 class _Conf(Settings):
-    """Settings that can be changed."""
+    """Settings that can be changed; a client sends that, and a hook sees it."""
 
     def set(self, key: str, value: str) -> None:
         self._values[key] = value
+        sessions._kept.clear()
 
     def unset(self, key: str) -> None:
         del self._values[key]
+        sessions._kept.clear()
 
 
 class _NoSpark(FakeSession):

@@ -23,6 +23,7 @@ def sent(text: str, monkeypatch: pytest.MonkeyPatch, namespace: tuple[str, ...] 
 
     monkeypatch.setattr(catalog_query._Names, "rows", rows)
     monkeypatch.setattr(catalog_query, "known_relation", lambda *_: None)
+    monkeypatch.setattr(catalog_query, "find_sql_function", lambda *_: None)
     names = References()
     spark: Any = None
     parts = list(catalog_query._Names(spark, names, namespace).parts(text))

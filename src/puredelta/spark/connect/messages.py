@@ -87,7 +87,7 @@ def new_relation() -> Message:
     return importlib.import_module("pyspark.sql.connect.proto").Relation()
 
 
-def session_of(client: Any) -> SparkSession | None:
+def session_of_client(client: Any) -> SparkSession | None:
     """Return the session of a Connect client, if it is the active one or the default one."""
     sessions: Any = importlib.import_module("pyspark.sql.connect.session").SparkSession
     for known in (sessions.getActiveSession(), getattr(sessions, "_default_session", None)):

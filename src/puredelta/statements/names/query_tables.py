@@ -46,7 +46,7 @@ from puredelta.protocol.schema.sql_lexer import (
     tokenize,
     unquoted,
 )
-from puredelta.spark.connect.messages import session_of
+from puredelta.spark.connect.messages import session_of_client
 from puredelta.spark.resolve.bound_columns import bound_texts
 from puredelta.spark.session.catalogs import current_namespace, find_identifier
 from puredelta.spark.session.delta_conf import REFUSED_BY_PATHS_WITH_VERSIONS
@@ -476,7 +476,7 @@ def bound_expression(expression: Any, client: Any, text: str) -> str:
 
     An expression keeps the versions that its first plan has seen.
     """
-    spark = session_of(client)
+    spark = session_of_client(client)
     if spark is None:
         return text
     return _bound(expression, spark, text, lambda names: _with_names(spark, text, names))
@@ -484,7 +484,7 @@ def bound_expression(expression: Any, client: Any, text: str) -> str:
 
 def bound_call(expression: Any, client: Any, name: str) -> str:
     """Return the name of a function that an expression calls, or of one that takes its place."""
-    spark = session_of(client)
+    spark = session_of_client(client)
     if spark is None:
         return name
 
