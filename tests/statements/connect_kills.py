@@ -12,11 +12,12 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import SparkSession
 
 import puredelta
@@ -37,6 +38,7 @@ STATEMENTS = {
 }
 DEFINES = ("create", "ctas")
 STREAM = "stream"
+_TRIES = 10
 _REQUESTS = ("ExecutePlan", "AnalyzePlan", "Config", "AddArtifacts")
 
 
@@ -102,9 +104,19 @@ def rows_of(spark: SparkSession, table: str) -> Any:
 
 
 def mended(spark: SparkSession, name: str, table: str, directory: Path) -> Any:
-    """Return the rows after the same was asked for again, as the guide says."""
+    """Return the rows after the same was asked for again, as the guide says.
+
+    The query of a client that is gone goes on; as long as it does, Spark fails another one.
+    """
     if name == STREAM:
-        stream(spark, table, directory)
+        for left in reversed(range(_TRIES)):
+            try:
+                stream(spark, table, directory)
+                break
+            except StreamingQueryException:
+                if not left:
+                    raise
+                time.sleep(1)
         return rows_of(spark, table)
     text = STATEMENTS[name].format(t=table)
     spark.sql(text.replace("CREATE TABLE", "CREATE OR REPLACE TABLE")).collect()
