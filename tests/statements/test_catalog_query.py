@@ -7,11 +7,19 @@ from typing import Any
 import pytest
 
 from puredelta.protocol.schema.sql_lexer import replaced, tokenize
+from puredelta.spark.jvm.stored_text import may_call_function
 from puredelta.statements.names import catalog_query
 from puredelta.statements.names.views import References
 from puredelta.statements.parse.relation_text import table_expression_names
 
 TABLES = {("t",), ("db", "t"), ("odd name",)}
+
+
+ASKED: list[str] = []
+
+
+def asked(name: tuple[str, ...]) -> None:
+    ASKED.append(".".join(name))
 
 
 def sent(text: str, monkeypatch: pytest.MonkeyPatch, namespace: tuple[str, ...] = ()) -> str:
@@ -23,7 +31,7 @@ def sent(text: str, monkeypatch: pytest.MonkeyPatch, namespace: tuple[str, ...] 
 
     monkeypatch.setattr(catalog_query._Names, "rows", rows)
     monkeypatch.setattr(catalog_query, "known_relation", lambda *_: None)
-    monkeypatch.setattr(catalog_query, "find_sql_function", lambda *_: None)
+    monkeypatch.setattr(catalog_query, "find_sql_function", lambda _, name, *__: asked(name))
     names = References()
     spark: Any = None
     parts = list(catalog_query._Names(spark, names, namespace).parts(text))
@@ -77,3 +85,20 @@ def test_names_of_a_view_are_those_of_its_namespace(monkeypatch: pytest.MonkeyPa
 )
 def test_common_table_expressions(text: str, positions: list[int]) -> None:
     assert sorted(table_expression_names(tokenize(text))) == positions
+
+
+@pytest.mark.parametrize(
+    ("text", "functions"),
+    [
+        ("SELECT f(1) + db.g(x) FROM t JOIN h(2) USING (id)", ["f", "db.g", "h"]),
+        ("SELECT * FROM VALUES (1) AS v(id)", []),
+        ("SELECT * FROM (SELECT id FROM t) v(n) WHERE n IN (1)", ["IN"]),
+        ("WITH v(n) AS (SELECT 1) SELECT n FROM v", []),
+    ],
+)
+def test_names_that_may_be_functions(
+    text: str, functions: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ASKED.clear()
+    sent(text, monkeypatch)
+    assert [name for name in ASKED if may_call_function(f"{name}(") or name == "IN"] == functions

@@ -110,7 +110,7 @@ def test_names_are_dropped_some_time_after_they_are_needed(
 def test_a_function_as_a_server_describes_it(
     lines: list[str], wanted: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = [{"function_desc": line} for line in lines]
+    asked = [{"function_desc": line} for line in lines]  # the rows of SHOW, too
     monkeypatch.setattr(kept_names, "run_on_server", lambda *_: asked)
     monkeypatch.setattr(kept_names, "known_answer", lambda _spark, _key, ask: ask())
     found = find_sql_function(FakeSession(), ("db", "f"))  # type: ignore[arg-type]
@@ -124,7 +124,7 @@ def test_a_function_as_a_server_describes_it(
     "lines", [["Function: abs", "Class: org.apache.spark.Abs", "Usage: none"], []]
 )
 def test_other_functions_are_left_alone(lines: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = [{"function_desc": line} for line in lines]
+    asked = [{"function_desc": line} for line in lines]  # the rows of SHOW, too
     monkeypatch.setattr(kept_names, "run_on_server", lambda *_: asked)
     monkeypatch.setattr(kept_names, "known_answer", lambda _spark, _key, ask: ask())
     assert find_sql_function(FakeSession(), ("db", "f")) is None  # type: ignore[arg-type]

@@ -300,6 +300,8 @@ class _Names:
                 continue
             cursor.skip(2 * len(name) - 1)
             if cursor.sees("("):
+                if _follows_relation(tokens, position):
+                    continue  # the columns of an alias, or of a common table expression
                 calls += self._call(cursor, start, name, is_relation=position in places)
             elif position not in places:
                 columns.append((start, cursor.end, name))
@@ -451,6 +453,11 @@ class _WholeNames(_Names):
     def _other(self, name: tuple[str, ...]) -> str | None:
         found = find_identifier(self.spark, name)
         return None if found is None else quote_name(found.parts)
+
+
+def _follows_relation(tokens: Sequence[Token], at: int) -> bool:
+    """Tell whether a name before a bracket cannot be a function: after AS, WITH or a bracket."""
+    return at > 0 and any(map(tokens[at - 1].means, ("AS", "WITH", "RECURSIVE", ")")))
 
 
 def _follows_keyword(tokens: Sequence[Token], at: int) -> bool:

@@ -30,8 +30,9 @@ from puredelta.spark.jvm.stored_text import (
     may_call_function,
 )
 from puredelta.spark.session.names import PREFIX, display_name, parse_name, quote, quote_name
-from puredelta.spark.session.server import run_on_server
+from puredelta.spark.session.server import name_pattern, run_on_server
 from puredelta.spark.session.session import settings_of
+from puredelta.spark.session.types import quoted_text
 from puredelta.statements.names.views import Again, KeptFunctions
 
 _DROPPED_AFTER_SECONDS = 60.0
@@ -117,15 +118,15 @@ class SqlFunction:
 def find_sql_function(
     spark: SparkSession, name: Sequence[str], namespace: Sequence[str] = ()
 ) -> SqlFunction | None:
-    """Return the SQL function of a name; None for any other one. At most two requests, kept.
+    """Return the SQL function of a name; None for any other one. At most three requests, kept.
 
     ``namespace`` is that of a name of one part, if it is not the session's.
     """
     if len(name) == 1 and _is_built_in(spark, name[0]):
         return None
-    text = quote_name((*namespace, *name) if len(name) == 1 else name)
+    whole = (*namespace, *name) if len(name) == 1 else tuple(name)
     found: SqlFunction | None = known_answer(
-        spark, (_FUNCTION, text.lower()), lambda: _described(spark, text)
+        spark, (_FUNCTION, *map(str.lower, whole)), lambda: _described(spark, whole)
     )
     return found
 
@@ -150,9 +151,16 @@ _LABEL = re.compile(r"(\w[\w ]*):\s*(.*)", re.DOTALL)
 _SQL_KINDS = frozenset({"SCALAR", "TABLE"})
 
 
-def _described(spark: SparkSession, name: str) -> SqlFunction | None:
+def _described(spark: SparkSession, name: Sequence[str]) -> SqlFunction | None:
+    """Ask for a function; the server logs an error if one is described that is not there."""
+    *place, last = name
+    where = f" IN {quote_name(place)}" if place else ""
     try:
-        rows = run_on_server(spark, f"DESCRIBE FUNCTION EXTENDED {name}")
+        if not run_on_server(
+            spark, f"SHOW USER FUNCTIONS{where} LIKE {quoted_text(name_pattern(last))}"
+        ):
+            return None
+        rows = run_on_server(spark, f"DESCRIBE FUNCTION EXTENDED {quote_name(name)}")
     except PySparkException:
         return None  # there is none: Spark says what is wrong with the text
     lines = [str(row["function_desc"]) for row in rows]
