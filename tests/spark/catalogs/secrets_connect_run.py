@@ -128,8 +128,9 @@ def questions(
 
 
 def other_sessions(spark: SparkSession) -> Iterator[Callable[[], Any]]:
-    """Yield what sessions of the same server can ask for."""
-    for session in (spark, spark.newSession(), spark.cloneSession()):
+    """Yield what sessions of the same server can ask for; a client of PySpark 4.0 makes none."""
+    makers = [name for name in ("newSession", "cloneSession") if hasattr(spark, name)]
+    for session in (spark, *(getattr(spark, name)() for name in makers)):
         yield lambda session=session: session.conf.getAll
         yield lambda session=session: session.sql("SET").collect()
         yield lambda session=session: session.sql("SET -v").collect()
