@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from puredelta.spark.session.row_bitmap import RowBitmap
-from puredelta.worker.data_files import copied_groups
+from puredelta.worker.data_files import copied_groups, rewrite_file
 from puredelta.worker.data_files.byte_ranges import byte_ranges
 from puredelta.worker.data_files.rewrite_file import RewriteTask, rewrite_together
 from puredelta.worker.data_files.spliced_file import ParquetBytes
 from puredelta.worker.data_files.write_file import FileAnswer, known_options
 from puredelta.worker.files import NewFile
+from puredelta.worker.wire import LIMITS
 from tests.worker.data_files.spliced_tables import (
     FAULTS,
     NAN,
@@ -264,3 +266,48 @@ def test_a_file_is_whole_before_it_is_named(
     monkeypatch.setattr(NewFile, "finish", watched)
     assert rewritten(source, [15]).kept_rows == 39
     assert seen == [39]
+
+
+@pytest.mark.parametrize("num_files", [1, 3])
+@pytest.mark.parametrize("nullable", [True, False])
+def test_combined_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, num_files: int, nullable: bool
+) -> None:
+    """Row groups that lose a row are encoded with the levels of the others."""
+    monkeypatch.setattr(rewrite_file, "_LARGE_GROUP_BYTES", 1)
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=nullable), ("s", pa.string())])
+    tasks, kept = [], []
+    for number in range(num_files):
+        ids = range(100 * number, 100 * number + 40)
+        table = pa.table([ids, [f"s{n}" if n % 3 else None for n in ids]], schema=schema)
+        path = tmp_path / f"{number}.parquet"
+        pq.write_table(table, path, row_group_size=20)
+        tasks.append(replace(task(path, [7]), ordinal=number, group=0, columns=("id", "s")))
+        kept += [row for n, row in enumerate(table.to_pylist()) if n != 7]
+    (answer,) = rewrite_together(tasks, replace(LIMITS, small_file_rows=0))
+    assert answer.name is not None
+    new = tmp_path / answer.name
+    assert pq.read_table(new).to_pylist() == kept
+    assert (answer.copied_groups, answer.physical_rows) == (num_files, 40 * num_files)
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect() as connection:
+        found = connection.execute(f"SELECT * FROM '{new}'").fetchall()
+    assert found == [tuple(row.values()) for row in kept]
+
+
+def test_files_of_other_levels_are_encoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rewrite_file, "_LARGE_GROUP_BYTES", 1)
+    tasks, kept = [], []
+    for number, nullable in enumerate([False, True]):
+        schema = pa.schema([pa.field("id", pa.int64(), nullable=nullable)])
+        table = pa.table([[5, None if nullable else 6, 7]], schema=schema)
+        path = tmp_path / f"{number}.parquet"
+        pq.write_table(table, path)
+        tasks.append(replace(task(path, [0]), ordinal=number, group=0, columns=("id",)))
+        kept += table["id"].to_pylist()[1:]
+    (answer,) = rewrite_together(tasks)
+    assert (answer.copied_groups, answer.others) == (0, (1,))
+    assert answer.name is not None
+    assert pq.read_table(tmp_path / answer.name)["id"].to_pylist() == kept
+    (refused,) = rewrite_together([replace(one, columns=("other",)) for one in tasks])
+    assert "other columns or codecs" in (refused.refusal or "")

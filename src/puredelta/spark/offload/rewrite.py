@@ -371,7 +371,9 @@ class ArrowRewriter:
         have columns that the table lacks, or workers cannot read them.
         """
         orders = [order for group in groups for order in group]
-        planned = self.plan(orders, groups) if orders else NotApplicable(reason="no file")
+        if not (orders and self.settings.enabled):
+            return [NotApplicable(reason=f"{ENABLED.key} is false") for _ in groups]
+        planned = self.plan(orders, groups)
         if not isinstance(planned, PlannedFiles):
             return [planned] * len(groups)
         with named_failures(self.store.root_uri):

@@ -154,8 +154,9 @@ class _File:
     def form(self) -> tuple[bytes, list[str]]:
         """Return what files must share to become one."""
         codecs = column_codecs(self.source)
-        if self.task.columns is not None:
-            codecs = [] if self.task.codec is not None else sorted({*codecs})
+        if self.task.columns is None:
+            return self.source.schema_arrow.serialize().to_pybytes(), codecs
+        codecs = [] if self.task.codec is not None else sorted({*codecs})
         return self.schema.serialize().to_pybytes(), codecs
 
     @property
@@ -166,6 +167,10 @@ class _File:
         """
         own = hidden_schema(target_schema(self.source), self.task)
         return own if self.task.columns is None else _with_null(own)
+
+    def as_written(self, rows: MaskedBatch) -> MaskedBatch:
+        """Return rows of the file in the schema of the new one."""
+        return MaskedBatch(rows.batch.cast(self.schema), rows.mask)
 
     @property
     def has_others(self) -> bool:
@@ -348,10 +353,11 @@ def _masked(
 
 
 def _groups(file: _File, limits: Limits) -> Iterator[Iterator[MaskedBatch]]:
-    """Yield the rows of each row group, and which of them are kept."""
+    """Yield the rows of each row group in the schema of the new file, and which are kept."""
     first_row = 0
     for group in range(file.source.num_row_groups):
-        yield _group(file, group, first_row, limits)
+        rows = _group(file, group, first_row, limits)
+        yield rows if file.task.columns is None else map(file.as_written, rows)
         first_row += file.source.metadata.row_group(group).num_rows
 
 
@@ -360,7 +366,6 @@ def _group(file: _File, group: int, first_row: int, limits: Limits) -> Iterator[
     for batch in read_batches(file.source, [group], batch_rows=limits.read_rows):
         dropped = dropped_rows(task.words, task.bits, first_row, batch.num_rows)
         known = with_hidden_columns(batch, task, first_row)
-        known = known if task.columns is None else known.cast(file.schema)
         first_row += batch.num_rows
         yield MaskedBatch(known, None if dropped is None else ~dropped)
 
