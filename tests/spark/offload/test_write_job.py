@@ -109,7 +109,7 @@ def test_tasks_of_the_second_plan_begin_first(plans: Plans) -> None:
 def test_one_spark_job_does_both(spark: SparkSession, plans: Plans) -> None:
     def shipped(orders: Sequence[Order]) -> list[tuple[Any, ...]]:
         """Answer inside a worker, which has none of the code of tests."""
-        return [(ordinal, None, 0, 0, 0, 0, b"", (), None, (), (), ()) for ordinal, _ in orders]
+        return [(ordinal, None, 0, 0, 0, 0, b"", (), None, (), (), 0, ()) for ordinal, _ in orders]
 
     context = spark.sparkContext
     context.setJobGroup("write job test", "")

@@ -97,7 +97,7 @@ def test_what_is_no_table_of_ours_is_left_to_spark(spark: SparkSession, table: s
         puredelta.sql(spark, "SELECT * FROM some.table_changes('events', 0)")
     assert caught.value.getCondition() == "UNRESOLVABLE_TABLE_VALUED_FUNCTION"
     with pytest.raises(DeltaError) as unknown:
-        puredelta.sql(spark, "SELECT * FROM table_changes('events', 0)")
+        puredelta.sql(spark, "SELECT * FROM table_changes('no_such_table', 0)")
     assert unknown.value.code is ErrorCode.TABLE_OR_VIEW_NOT_FOUND
     text = f"CREATE TEMPORARY VIEW changes AS SELECT * FROM {call(table, '0')}"
     assert not may_query_tables(text)
