@@ -134,7 +134,15 @@ def test_copies_keep_those_of_spark(spark: SparkSession, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("name", "text"), [("columns", "a,,b"), ("fpp", "0"), ("fpp", "1"), ("fpp", "x")]
+    ("name", "text"),
+    [
+        ("columns", "a,,b"),
+        ("fpp", "0"),
+        ("fpp", "1"),
+        ("fpp", "x"),
+        ("fpp", "nan"),
+        ("fpp", "1e-300"),
+    ],
 )
 def test_refused_texts(spark: SparkSession, tmp_path: Path, name: str, text: str) -> None:
     with pytest.raises(InvalidRequestError, match="needs to be a"):

@@ -92,13 +92,17 @@ def _at_least(least: int) -> Callable[[str], int]:
     return parse
 
 
+_RATE_MIN = 1e-9
+"""A Bloom filter with a lower rate of false positives takes up to 128 MB for a few values."""
+
+
 def _rate(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
         value = 0.0
-    if not 0 < value < 1:
-        raise ValueError("needs to be a number between 0 and 1")
+    if not _RATE_MIN <= value < 1:
+        raise ValueError("needs to be a number of at least 0.000000001 and below 1")
     return value
 
 
