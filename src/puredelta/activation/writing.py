@@ -30,9 +30,7 @@ from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.operations import SAVED_OVER, Operation, overwrite_as_table
 from puredelta.protocol.schema.types import StructType
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.spark.catalog.catalog_entries import (
-    find_table,
-)
+from puredelta.spark.catalog.catalog_entries import find_table
 from puredelta.spark.catalog.unity_entries import creation_name, is_made_as_delta, is_name_taken
 from puredelta.spark.session.catalogs import find_identifier
 from puredelta.spark.session.storage import file_system_options, open_log

@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.command import Command, PostCommitHook, next_command
 from puredelta.commands.file_options import parse_bytes
-from puredelta.commands.finish import discarded_on_failure, finish
+from puredelta.commands.finish import discarded_on_failure, finish, remove_quietly
 from puredelta.errors import DeltaError, InvalidRequestError, Message
 from puredelta.log.commit.commit_request import CommitRequest, Committed, changed_definition
 from puredelta.log.commit.row_ids import PRESERVED_TAG
@@ -192,7 +192,7 @@ _SCHEMA = f"""path STRING, metrics STRUCT<
 
 
 _TASK = re.compile(r"part-(\d+)-")
-"""The number of the task that wrote a file: that of the file's bin."""
+"""The number of the task of Spark that wrote a file: its bin's, among those left to Spark."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -418,7 +418,10 @@ class Optimization:
             )
 
     def _combined(self, cleanups: list[Callable[[], None]]) -> dict[int, _Written]:
-        """Let workers combine the files of bins, without a shuffle; those that they refuse lack."""
+        """Let workers combine the files of bins, without a shuffle.
+
+        Returns the new files by the number of their bin, without the bins that workers refuse.
+        """
         command, snapshot = self.command, self.command.snapshot
         settings = command.session.settings
         rewriter = ArrowRewriter(
@@ -543,7 +546,7 @@ def _positions(rows: npt.NDArray[np.integer] | None) -> RowBitmap:
 
 def _run_all(cleanups: Sequence[Callable[[], None]]) -> None:
     for cleanup in cleanups:
-        cleanup()
+        remove_quietly(cleanup)
 
 
 def require_all_rows(bins: Sequence[Bin], num_rows: int) -> None:

@@ -133,7 +133,6 @@ def find_sql_function(
 
 _FUNCTION = " function"
 """The first part of a key that is no name of a relation, and of another one."""
-_BUILT_IN = " built-in functions"
 
 
 def _is_built_in(spark: SparkSession, name: str) -> bool:

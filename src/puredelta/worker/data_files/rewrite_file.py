@@ -168,10 +168,6 @@ class _File:
         own = hidden_schema(target_schema(self.source), self.task)
         return own if self.task.columns is None else _with_null(own)
 
-    def as_written(self, rows: MaskedBatch) -> MaskedBatch:
-        """Return rows of the file in the schema of the new one."""
-        return MaskedBatch(rows.batch.cast(self.schema), rows.mask)
-
     @property
     def has_others(self) -> bool:
         """Whether the file has a column that it may not have."""
@@ -355,10 +351,15 @@ def _masked(
 def _groups(file: _File, limits: Limits) -> Iterator[Iterator[MaskedBatch]]:
     """Yield the rows of each row group in the schema of the new file, and which are kept."""
     first_row = 0
+    cast = None if file.task.columns is None else functools.partial(_in_schema, file.schema)
     for group in range(file.source.num_row_groups):
         rows = _group(file, group, first_row, limits)
-        yield rows if file.task.columns is None else map(file.as_written, rows)
+        yield rows if cast is None else map(cast, rows)
         first_row += file.source.metadata.row_group(group).num_rows
+
+
+def _in_schema(schema: pa.Schema, rows: MaskedBatch) -> MaskedBatch:
+    return MaskedBatch(rows.batch.cast(schema), rows.mask)
 
 
 def _group(file: _File, group: int, first_row: int, limits: Limits) -> Iterator[MaskedBatch]:
