@@ -117,14 +117,10 @@ def questions(
     for text in ("DESCRIBE HISTORY", "DESCRIBE DETAIL", "DESCRIBE EXTENDED", "SHOW TBLPROPERTIES"):
         yield lambda text=text: spark.sql(f"{text} {NAME}").collect()
     yield from other_sessions(spark)
-    server.fail("POST", ".*/tables/orders", "500", times=20)
-    yield lambda: spark.sql(f"DELETE FROM {NAME} WHERE id = 5")
-    server.faults.clear()
-    server.keys = lambda _: {**keys, "s3.session-token": f"{s3.WRONG}-{SESSION}"}
-    yield lambda: spark.sql(f"DELETE FROM {NAME} WHERE id = 6")
-    server.keys = lambda _: keys
     variable = variable_of("main")
-    yield from failures(spark, server, lambda text: operator.setitem(os.environ, variable, text))
+    yield from failures(
+        spark, server, keys, lambda text: operator.setitem(os.environ, variable, text)
+    )
 
 
 def other_sessions(spark: SparkSession) -> Iterator[Callable[[], Any]]:

@@ -203,21 +203,24 @@ def questions(
     yield lambda: vars(DeltaTable.forName(spark, NAME))
     for text in ("DESCRIBE HISTORY", "DESCRIBE DETAIL", "DESCRIBE EXTENDED", "SHOW TBLPROPERTIES"):
         yield lambda text=text: spark.sql(f"{text} {NAME}").collect()
+    yield from failures(
+        spark, server, keys, lambda text: spark.conf.set("spark.sql.catalog.main.token", text)
+    )
+
+
+def failures(
+    spark: SparkSession,
+    server: UnityServer,
+    keys: dict[str, str],
+    set_token: Callable[[str], None],
+) -> Iterator[Callable[[], Any]]:
+    """Yield statements that fail, each for another reason."""
     server.fail("POST", ".*/tables/orders", "500", times=20)
     yield lambda: spark.sql(f"DELETE FROM {NAME} WHERE id = 5")
     server.faults.clear()
     server.keys = lambda _: {**keys, "s3.session-token": f"{s3.WRONG}-{SESSION}"}
     yield lambda: spark.sql(f"DELETE FROM {NAME} WHERE id = 6")
     server.keys = lambda _: keys
-    yield from failures(
-        spark, server, lambda text: spark.conf.set("spark.sql.catalog.main.token", text)
-    )
-
-
-def failures(
-    spark: SparkSession, server: UnityServer, set_token: Callable[[str], None]
-) -> Iterator[Callable[[], Any]]:
-    """Yield statements that fail, each for another reason."""
     table = ".*/tables/orders"
 
     def delete() -> Any:
