@@ -23,7 +23,7 @@ def _text(number: int) -> str:
 
 
 @pytest.mark.parametrize("batch_bytes", [1, 200, 1 << 20])
-@pytest.mark.parametrize("sizes", [[9], [1, 0, 5, 3], [], [0]])
+@pytest.mark.parametrize("sizes", [[9], [1, 0, 5, 3], [], [0], [90, 0, 17]])
 def test_texts_of_any_arrays_are_parsed_in_batches(sizes: list[int], batch_bytes: int) -> None:
     whole = pa.array(["not parsed", *map(_text, range(sum(sizes))), "{not parsed}"])
     ends = [sum(sizes[:n]) + 1 for n in range(len(sizes))]

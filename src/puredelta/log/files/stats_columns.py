@@ -28,6 +28,7 @@ import pyarrow.compute as pc
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.files.stats_json import (
     BATCH_BYTES,
+    FEW_TEXTS,
     Path,
     StatisticsColumn,
     StatsColumns,
@@ -83,7 +84,7 @@ def read_raw_statistics(
     texts = pa.chunked_array([stats]) if isinstance(stats, pa.Array) else stats
 
     def read(batch: pa.StringArray) -> StatsColumns:
-        parsed = read_with_arrow(batch, leaves)
+        parsed = None if len(batch) <= FEW_TEXTS else read_with_arrow(batch, leaves)
         return read_malformed(batch, leaves) if parsed is None else parsed
 
     batches = list(text_batches(texts, batch_bytes)) or [pa.array([], pa.string())]

@@ -35,6 +35,8 @@ Path: TypeAlias = tuple[str, ...]
 
 BATCH_BYTES = 2 << 20
 """How much text a thread parses at once."""
+FEW_TEXTS = 16
+"""Python parses so many in 0.1 to 0.6 of Arrow's time, whatever the number of columns."""
 _NOT_A_NUMBER = r':\s*"(?:NaN|-?Infinity)"'
 _LINE_BREAK = r"[\r\n]"
 _LONG_DIGITS = 19
