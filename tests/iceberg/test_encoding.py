@@ -33,7 +33,7 @@ from pyiceberg.manifest import (
 from pyiceberg.schema import Schema
 from pyiceberg.typedef import Record
 
-from puredelta.iceberg.avro import AvroHead, RawRecords, varints
+from puredelta.iceberg.avro import AvroHead, RawRecords, avro_schema, varints
 from puredelta.iceberg.data_files import data_files, partition_value
 from puredelta.iceberg.schema import iceberg_layout, partition_spec
 from puredelta.log.files.file_table import FileTable
@@ -174,7 +174,9 @@ def test_same_bytes_as_pyiceberg(
     assert found.rows.tolist() == [file.record_count for file in wanted]
     summaries = construct_partition_summaries(spec, layout.schema, [f.partition for f in wanted])
     assert [repr(one) for one in found.summaries] == [repr(one) for one in summaries]
-    content = AvroHead.of(schema, "file", {}).file(found.records, found.places)
+    content = AvroHead(schema=avro_schema(schema, "file"), metadata={}).file(
+        found.records, found.places
+    )
     raw = RawRecords.read(content)
     assert raw.numbers(raw.places[0])[0].tolist() == found.rows.tolist()
     assert raw.slices(raw.starts, raw.ends).to_pylist() == found.records.to_pylist()
@@ -254,7 +256,7 @@ def test_whole_numbers(numbers: list[int]) -> None:
     """Every number is read back, wherever it is."""
     schema = Schema(*DATA_FILE_TYPE[2].fields)
     records = varints(np.array(numbers, np.int64))
-    raw = RawRecords.read(AvroHead.of(schema, "x", {}).file(records, []))
+    raw = RawRecords.read(AvroHead(schema=avro_schema(schema, "x"), metadata={}).file(records, []))
     found, ends = raw.numbers(raw.starts)
     assert found.tolist() == numbers
     assert ends.tolist() == raw.ends.tolist()

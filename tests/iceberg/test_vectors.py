@@ -24,8 +24,10 @@ from pyiceberg.manifest import (
 )
 
 from puredelta import iceberg
+from puredelta.iceberg import manifests, storage
+from puredelta.iceberg.avro import RawRecords
 from puredelta.iceberg.entry import export_log
-from puredelta.iceberg.storage import MetadataFolder, StoreFileIO
+from puredelta.iceberg.storage import DecodedFiles, MetadataFolder, StoreFileIO
 from puredelta.log.files.deletion_vectors import DeletionVectorUpdate, read_vector, write_vectors
 from puredelta.log.files.file_table import remove_file
 from puredelta.protocol.actions.actions import Action, Add
@@ -285,6 +287,69 @@ def test_append_reads_no_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             patched.setattr(f"puredelta.iceberg.manifests.{name}", pytest.fail)
         iceberg.export(table.root)
     check(table)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_decoded_files_equal_those_of_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """An export continues with what the export before has written, without reading it."""
+    chosen = random.Random(seed)
+    monkeypatch.setattr("puredelta.iceberg.manifests.MANIFESTS_MAX", 3)
+    kept = (storage._METADATA, manifests._LISTS, manifests._RECORDS)
+    for one in kept:
+        monkeypatch.setattr(one, "_bytes_max", 1 << 20)
+    schema = StructType((column("id", LONG), column("p", STRING)))
+    table = SmallTable(tmp_path, schema, partitioned_by=("p",), delta__enableDeletionVectors="true")
+    for number in range(8):
+        table.append([{"id": number, "p": f"{number % 3}"} for number in range(number + 1)])
+        if number and chosen.random() < 0.5:
+            table.commit(chosen.choice(table.removes()))
+        if number == 4 and seed % 2:
+            table.commit(*marked(table, chosen.choice(active(table)), [0]))
+        before = [len(one._kept) for one in kept[:2]]
+        with monkeypatch.context() as patched:
+            if number:
+                for name in ("storage._decoded_metadata", "manifests._decoded_list"):
+                    patched.setattr(f"puredelta.iceberg.{name}", pytest.fail)
+                patched.setattr(RawRecords, "read", pytest.fail)
+            iceberg.export(table.root)
+        after = [len(one._kept) for one in kept[:2]]
+        assert all(old < new for old, new in zip(before, after, strict=True)), (before, after)
+    for content, (metadata, _) in storage._METADATA._kept.items():
+        assert metadata == storage._decoded_metadata(content)
+    for content, (listed, _) in manifests._LISTS._kept.items():
+        assert [repr(one) for one in listed] == [
+            repr(one) for one in manifests._decoded_list(content)
+        ]
+    for content, (records, _) in manifests._RECORDS._kept.items():
+        read = RawRecords.read(content)
+        assert (records.version, len(records.places)) == (read.version, len(read.places))
+        numbers = [records.starts, records.ends, *records.places]
+        others = [read.starts, read.ends, *read.places]
+        for found, other in zip(numbers, others, strict=True):
+            assert found.tolist() == other.tolist()
+        assert records.content.tobytes() == read.content.tobytes()
+    for one in kept:
+        one._kept.clear()
+    check(table)
+
+
+def test_decoded_files_have_a_limit() -> None:
+    some = DecodedFiles[int](bytes_max=100)
+    asked: list[bytes] = []
+
+    def decode(content: bytes) -> int:
+        asked.append(content)
+        return len(content)
+
+    assert [some.of(content, decode) for content in (b"a" * 40, b"b" * 40, b"a" * 40)] == [40] * 3
+    some.keep(b"c", 1, size_bytes=50)  # in place of the oldest
+    assert [some.of(content, decode) for content in (b"a" * 40, b"c")] == [40, 1]
+    assert some.of(b"b" * 40, decode) == 40
+    assert [content[:1] for content in asked] == [b"a", b"b", b"b"]
+    some.keep(b"d" * 101, 101)
+    assert some._kept == {}
 
 
 def test_lost_race_leaves_no_puffin_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,6 +40,8 @@ Numbers: TypeAlias = npt.NDArray[np.int64]
 ABSENT, PRESENT = b"\x00", b"\x02"
 """The branch of an optional field."""
 _BINARY = pa.large_binary()
+_HEADER_READER = construct_reader(META_SCHEMA, {-1: AvroFileHeader})
+_HEADER_WRITER = construct_writer(META_SCHEMA)
 _RECORDS_KEY = "puredelta.records"
 _LAST_GROUP = 0x7F
 """The greatest byte that no other group of bits follows."""
@@ -197,33 +199,34 @@ def summary(kind: IcebergType, values: Iterable[Any]) -> PartitionFieldSummary:
 # --- files ----------------------------------------------------------------------------------
 
 
+def avro_schema(schema: Schema, name: str) -> str:
+    """Return the text of a schema of records in the header of a file."""
+    return json.dumps(AvroSchemaConversion().iceberg_to_avro(schema, schema_name=name))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AvroHead:
     """The schema and the metadata of files of one kind."""
 
     schema: str
+    """As `avro_schema` returns it."""
     metadata: Mapping[str, str]
 
-    @classmethod
-    def of(cls, schema: Schema, name: str, metadata: Mapping[str, str]) -> AvroHead:
-        """Return the head of files whose records have this schema."""
-        text = json.dumps(AvroSchemaConversion().iceberg_to_avro(schema, schema_name=name))
-        return cls(schema=text, metadata=metadata)
-
-    def file(self, records: pa.Array, places: Sequence[Numbers]) -> bytes:
-        """Return a file of records, with places in each record for `RawRecords`."""
+    def file(self, records: pa.Array, places: Sequence[Numbers] | None = None) -> bytes:
+        """Return a file of records; with places in each record `RawRecords` can read it."""
         offsets = np.frombuffer(records.buffers()[1], np.int64)[records.offset :]
         offsets = offsets[: len(records) + 1]
         content = memoryview(records.buffers()[2] or b"")
         meta = {**self.metadata, "avro.schema": self.schema, "avro.codec": "deflate"}
-        known = np.stack([np.diff(offsets), *places]).astype("<i8").tobytes()
-        checksum = zlib.crc32(content[offsets[0] : offsets[-1]], zlib.crc32(known))
-        text = base64.b64encode(zlib.compress(known)).decode()
-        meta[_RECORDS_KEY] = f"{checksum} {len(places)} {text}"
+        if places is not None:
+            known = np.stack([np.diff(offsets), *places]).astype("<i8").tobytes()
+            checksum = zlib.crc32(content[offsets[0] : offsets[-1]], zlib.crc32(known))
+            text = base64.b64encode(zlib.compress(known, _LEVEL)).decode()
+            meta[_RECORDS_KEY] = f"{checksum} {len(places)} {text}"
         sync = os.urandom(SYNC_SIZE)
         stream = io.BytesIO()
         encoder = BinaryEncoder(stream)
-        construct_writer(META_SCHEMA).write(encoder, AvroFileHeader(MAGIC, meta, sync))
+        _HEADER_WRITER.write(encoder, AvroFileHeader(MAGIC, meta, sync))
         for start in range(0, len(records), _BLOCK_RECORDS):
             end = min(start + _BLOCK_RECORDS, len(records))
             deflate = zlib.compressobj(_LEVEL, wbits=-zlib.MAX_WBITS)
@@ -251,6 +254,15 @@ class RawRecords:
     """Of Iceberg's format."""
 
     @classmethod
+    def of(cls, records: pa.Array, places: Sequence[Numbers], version: str) -> RawRecords:
+        """Return the records of a file that `AvroHead.file` writes of the same arguments."""
+        offsets = np.frombuffer(records.buffers()[1], np.int64)[records.offset :]
+        offsets = offsets[: len(records) + 1]
+        content = np.frombuffer(records.buffers()[2] or b"", np.uint8)
+        starts = offsets[:-1]
+        return cls(content, starts, offsets[1:], [starts + one for one in places], version)
+
+    @classmethod
     def read(cls, content: bytes) -> RawRecords:
         """Read a file of `AvroHead`.
 
@@ -260,7 +272,7 @@ class RawRecords:
         """
         with decoding():
             decoder = new_decoder(content)
-            header = construct_reader(META_SCHEMA, {-1: AvroFileHeader}).read(decoder)
+            header = _HEADER_READER.read(decoder)
             checksum, num_places, text = header.meta[_RECORDS_KEY].split(" ")
             known = zlib.decompress(base64.b64decode(text))
             numbers = np.frombuffer(known, "<i8").reshape(1 + int(num_places), -1)

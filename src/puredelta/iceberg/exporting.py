@@ -410,17 +410,12 @@ class _Export:
         content = metadata.model_copy(
             update={
                 "snapshots": kept,
-                "snapshot_log": [
-                    SnapshotLogEntry.model_validate(
-                        {"snapshot-id": one.snapshot_id, "timestamp-ms": one.timestamp_ms}
-                    )
-                    for one in kept
-                ],
+                "snapshot_log": _logged(kept, self.known),
                 "metadata_log": names[-_METADATA_FILES_MAX:],
                 "last_updated_ms": max(now_ms, current.timestamp_ms),
             }
         )
-        if not self.folder.put_metadata(number, _json(content).encode()):
+        if not self.folder.put_metadata(number, content):
             return None
         self._clean_up(kept)
         return self._exported(current, is_new=is_new, number=number)
@@ -473,6 +468,20 @@ def _kept(snapshots: Sequence[IcebergSnapshot], before_ms: int) -> list[IcebergS
     return found
 
 
+def _logged(
+    snapshots: Sequence[IcebergSnapshot], known: _Metadata | None
+) -> list[SnapshotLogEntry]:
+    """Return the entries of the log for snapshots: most of them the log has already."""
+    before = {} if known is None else {one.snapshot_id: one for one in known.snapshot_log}
+    return [
+        before.get(one.snapshot_id)
+        or SnapshotLogEntry.model_validate(
+            {"snapshot-id": one.snapshot_id, "timestamp-ms": one.timestamp_ms}
+        )
+        for one in snapshots
+    ]
+
+
 def _is_continued(known: _Metadata, snapshot: Snapshot) -> bool:
     """Return whether the metadata is of this table, and of no newer version than it has."""
     text = known.properties.get(DELTA_VERSION, "")
@@ -519,10 +528,9 @@ def _next_row_id(metadata: _Metadata) -> int:
 
 def _upgraded(known: TableMetadataV2) -> TableMetadataV3:
     """Return the metadata in format 3; earlier snapshots stay as they are."""
-    values = {**json.loads(_json(known)), "format-version": 3, "next-row-id": 0}
+    values = {
+        **json.loads(IcebergBaseModel.model_dump_json(known)),
+        "format-version": 3,
+        "next-row-id": 0,
+    }
     return TableMetadataV3.model_validate(values)
-
-
-def _json(metadata: _Metadata) -> str:
-    """Return the text of the metadata; pyiceberg writes no format 3 by itself."""
-    return IcebergBaseModel.model_dump_json(metadata)

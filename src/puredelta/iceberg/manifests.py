@@ -8,6 +8,7 @@ manifests of their own, which are of format 3.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -16,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic_core import to_json
-from pyiceberg.avro.file import AvroFile, AvroOutputFile
+from pyiceberg.avro.file import AvroFile
 from pyiceberg.conversions import from_bytes
 from pyiceberg.manifest import (
     DEFAULT_READ_VERSION,
@@ -30,6 +31,7 @@ from pyiceberg.manifest import (
 )
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
+from pyiceberg.types import StructType
 
 from puredelta.iceberg.avro import (
     ABSENT,
@@ -39,14 +41,16 @@ from puredelta.iceberg.avro import (
     FieldBytes,
     Numbers,
     RawRecords,
+    avro_schema,
     decoding,
     joined,
     primitive,
     summary,
+    value_encoder,
     varint,
     varints,
 )
-from puredelta.iceberg.storage import MemoryFile, MetadataFolder, StoreFileIO
+from puredelta.iceberg.storage import DecodedFiles, FileBytes, MetadataFolder, StoreFileIO
 
 ENTRIES_MAX = 10_000
 """The entries of one manifest."""
@@ -181,7 +185,7 @@ class _OldEntries:
             UnreadableRecordsError: it is damaged, or another program has written it.
         """
         with io.new_input(manifest.manifest_path).open() as stream:
-            raw = RawRecords.read(stream.read())
+            raw = _RECORDS.of(stream.read(), RawRecords.read)
         statuses, _ = raw.numbers(raw.starts)
         raw = raw.select(statuses != _DELETED)
         _, place = raw.numbers(raw.starts)
@@ -238,10 +242,15 @@ def listed_manifests(manifest_list: str, io: StoreFileIO) -> tuple[ManifestFile,
     Raises:
         UnreadableRecordsError: it is damaged.
     """
+    with io.new_input(manifest_list).open() as stream:
+        return _LISTS.of(stream.read(), _decoded_list)
+
+
+def _decoded_list(content: bytes) -> tuple[ManifestFile, ...]:
     with (
         decoding(),
         AvroFile[ManifestFile](
-            io.new_input(manifest_list),
+            FileBytes(content),
             MANIFEST_LIST_FILE_SCHEMAS[3],
             read_types={-1: ManifestFile, 508: PartitionFieldSummary},
             read_enums={517: ManifestContent},
@@ -254,6 +263,23 @@ def puffin_files(manifests: Iterable[ManifestFile], io: StoreFileIO) -> set[str]
     """Read the locations of the files that hold the vectors of manifests."""
     entries = (_OldEntries.read(one, io) for one in vector_manifests(manifests))
     return {path for one in entries for path in pc.unique(one.paths).to_pylist()}
+
+
+_LISTS = DecodedFiles[tuple[ManifestFile, ...]](bytes_max=1 << 20)
+_RECORDS = DecodedFiles[RawRecords](bytes_max=32 << 20)
+
+
+@functools.lru_cache(maxsize=32)
+def _entry_schema(partitions: StructType, version: FormatVersion) -> str:
+    data_file = data_file_with_partition(partitions, version)
+    return avro_schema(manifest_entry_schema_with_data_file(version, data_file), "manifest_entry")
+
+
+@functools.cache
+def _manifest_encoder(version: FormatVersion) -> tuple[str, Callable[[ManifestFile], bytes]]:
+    """Return the schema of manifest lists, and the encoder of their records."""
+    schema = MANIFEST_LIST_FILE_SCHEMAS[version]
+    return avro_schema(schema, "manifest_file"), value_encoder(schema.as_struct())
 
 
 @dataclass(kw_only=True)
@@ -355,8 +381,12 @@ class ManifestWriter:
         replaced: Collection[str],
         kept: list[ManifestFile],
     ) -> Iterator[_Part]:
-        """Add the manifests that stay to ``kept``, and yield the entries of the others."""
+        """Add the manifests that stay to ``kept``, and yield the entries of the others.
+
+        The largest are read first: a file that is gone is most likely in one of them.
+        """
         live = [m for m in before if m.has_added_files() or m.has_existing_files()]
+        live.sort(key=lambda one: live_files([one]), reverse=True)
         small = [m for m in live if live_files([m]) < ENTRIES_MAX // 2]
         has_many = len(live) > MANIFESTS_MAX
         same_spec = [m for m in small if m.partition_spec_id == self.spec.spec_id]
@@ -427,8 +457,6 @@ class ManifestWriter:
 
     def _head(self, content: ManifestContent) -> AvroHead:
         if content not in self._heads:
-            partitions = self.spec.partition_type(self.schema)
-            data_file = data_file_with_partition(partitions, self.version)
             metadata = {
                 "schema": self.schema.model_dump_json(),
                 "partition-spec": to_json(self.spec.fields).decode(),
@@ -436,19 +464,23 @@ class ManifestWriter:
                 "format-version": str(self.version),
                 "content": "data" if content is _DATA else "deletes",
             }
-            schema = manifest_entry_schema_with_data_file(self.version, data_file)
-            self._heads[content] = AvroHead.of(schema, "manifest_entry", metadata)
+            schema = _entry_schema(self.spec.partition_type(self.schema), self.version)
+            self._heads[content] = AvroHead(schema=schema, metadata=metadata)
         return self._heads[content]
 
     def _write(self, parts: Sequence[_Part], content: ManifestContent) -> ManifestFile:
         records = pa.concat_arrays([part.records for part in parts])
         columns = zip(*(part.places for part in parts), strict=True)
-        file = self._head(content).file(records, [np.concatenate(one) for one in columns])
+        places = [np.concatenate(one) for one in columns]
+        file = self._head(content).file(records, places)
         location = self.store_new("", file)
+        _RECORDS.keep(file, RawRecords.of(records, places, str(self.version)), records.nbytes)
         statuses = np.concatenate([part.statuses for part in parts])
         rows = np.concatenate([part.rows for part in parts])
         live_numbers = np.concatenate([part.sequence_numbers for part in parts])
         live_numbers = live_numbers[statuses != _DELETED]
+
+        has_row_ids = content is _DATA and self.version != DEFAULT_READ_VERSION
 
         def count(status: int) -> int:
             return int(np.count_nonzero(statuses == status))
@@ -463,7 +495,7 @@ class ManifestWriter:
             partition_spec_id=self.spec.spec_id,
             content=content,
             sequence_number=self.sequence_number,
-            min_sequence_number=int(min(live_numbers, default=self.sequence_number)),
+            min_sequence_number=int(live_numbers.min(initial=self.sequence_number)),
             added_snapshot_id=self.snapshot_id,
             added_files_count=count(_ADDED),
             existing_files_count=count(_EXISTING),
@@ -474,7 +506,7 @@ class ManifestWriter:
             partitions=self._together([part.summaries for part in parts]),
             key_metadata=None,
             # Each file has the id of its first row, so the manifest gives none.
-            first_row_id=self.next_row_id if content is _DATA else None,
+            first_row_id=self.next_row_id if has_row_ids else None,
         )
 
     def _together(
@@ -507,19 +539,24 @@ class ManifestWriter:
             "parent-snapshot-id": "null" if parent_id is None else str(parent_id),
             "sequence-number": str(self.sequence_number),
             "format-version": str(self.version),
-            "avro.codec": "deflate",
         }
         if self.version != DEFAULT_READ_VERSION:
             metadata["first-row-id"] = str(self.first_row_id)
-            for one in data_manifests(manifests):
-                if _first_row_id(one) is None:  # of format 2
-                    one[_FIRST_ROW_ID] = self._new_row_ids(_live_rows([one]))
-        schema = MANIFEST_LIST_FILE_SCHEMAS[self.version]
-        file = MemoryFile("")
-        with AvroOutputFile[ManifestFile](file, schema, "manifest_file", metadata=metadata) as avro:
-            if manifests:
-                avro.write_block(manifests)
-        return self.store_new(f"snap-{self.snapshot_id}-", file.content)
+            manifests = [self._with_row_ids(one) for one in manifests]
+        schema, encoded = _manifest_encoder(self.version)
+        records = pa.array([encoded(one) for one in manifests], pa.large_binary())
+        file = AvroHead(schema=schema, metadata=metadata).file(records)
+        location = self.store_new(f"snap-{self.snapshot_id}-", file)
+        _LISTS.keep(file, tuple(manifests))
+        return location
+
+    def _with_row_ids(self, manifest: ManifestFile) -> ManifestFile:
+        """Return a manifest whose data files have ids of rows, which those of format 2 lack."""
+        if manifest.content is not _DATA or _first_row_id(manifest) is not None:
+            return manifest
+        found = ManifestFile(*(manifest[place] for place in range(len(manifest))))
+        found[_FIRST_ROW_ID] = self._new_row_ids(_live_rows([manifest]))
+        return found
 
     def store_new(self, prefix: str, content: bytes, suffix: str = "avro") -> str:
         """Write a new file of the snapshot and return its location."""

@@ -11,15 +11,17 @@ import io
 import json
 import re
 import struct
+import threading
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import BinaryIO, Generic, TypeVar
 
 from pydantic import ValidationError as InvalidModel
 from pyiceberg.exceptions import ValidationError
-from pyiceberg.io import FileIO, InputFile, OutputFile, OutputStream
+from pyiceberg.io import FileIO, InputFile, OutputFile
 from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
+from pyiceberg.typedef import IcebergBaseModel
 
 from puredelta.errors import CorruptTableError, Message
 from puredelta.protocol.actions.paths import absolute_uri, encode_uri
@@ -90,40 +92,60 @@ class StoreFileIO(FileIO):
         raise PermissionError(location)
 
 
-class _KeptBytes(io.BytesIO):
-    """Bytes that outlive the stream's end."""
+class FileBytes(InputFile):
+    """A file that was read already."""
 
-    def close(self) -> None:
-        """Keep the content."""
-
-
-class MemoryFile(OutputFile):
-    """A new file in memory, which the store then writes at once."""
-
-    def __init__(self, location: str) -> None:
-        super().__init__(location)
-        self._content = _KeptBytes()
+    def __init__(self, content: bytes) -> None:
+        super().__init__("")
+        self._content = content
 
     def __len__(self) -> int:
         """Return the size in bytes."""
-        return len(self.content)
-
-    @property
-    def content(self) -> bytes:
-        """What was written."""
-        return self._content.getvalue()
+        return len(self._content)
 
     def exists(self) -> bool:
-        """Tell that the file is new."""
-        return False
+        """Tell that the file is there."""
+        return True
 
-    def to_input_file(self) -> InputFile:
-        """Refuse: the file is read from the store."""
-        raise PermissionError(self.location)
+    def open(self, seekable: bool = True) -> BinaryIO:  # noqa: ARG002, FBT001, FBT002 - pyiceberg's
+        """Open the file for reading."""
+        return io.BytesIO(self._content)
 
-    def create(self, overwrite: bool = False) -> OutputStream:  # noqa: ARG002, FBT001, FBT002 - pyiceberg's
-        """Open the file for writing."""
-        return self._content
+
+_T = TypeVar("_T")
+
+
+class DecodedFiles(Generic[_T]):
+    """The decoded content of files that this process has read or written last.
+
+    An export reads what the export before has written. The keys are the bytes of files, so a file
+    that another program has changed is decoded.
+    """
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._kept: dict[bytes, tuple[_T, int]] = {}
+        self._lock = threading.Lock()
+
+    def of(self, content: bytes, decode: Callable[[bytes], _T], size_bytes: int = 0) -> _T:
+        """Return the decoded content, which may be used at other places: it is not changed."""
+        with self._lock:
+            known = self._kept.pop(content, None)
+        if known is None:
+            known = (decode(content), max(size_bytes, len(content)))
+        self._keep(content, known)
+        return known[0]
+
+    def keep(self, content: bytes, decoded: _T, size_bytes: int = 0) -> None:
+        """Remember the decoded content of a file that this process has written."""
+        self._keep(content, (decoded, max(size_bytes, len(content))))
+
+    def _keep(self, content: bytes, known: tuple[_T, int]) -> None:
+        with self._lock:
+            self._kept[content] = known
+            left = sum(size_bytes for _, size_bytes in self._kept.values())
+            while left > self._bytes_max:
+                left -= self._kept.pop(next(iter(self._kept)))[1]
 
 
 _PUFFIN = b"PFA1"
@@ -189,7 +211,7 @@ class MetadataFolder:
             return None
         path = _metadata_path(number)
         try:
-            return number, TableMetadataUtil.parse_raw(self.store.read(path).decode())
+            return number, _METADATA.of(self.store.read(path), _decoded_metadata)
         except (ValidationError, InvalidModel, UnicodeDecodeError) as error:
             raise CorruptTableError(
                 Message.UNIVERSAL_FORMAT_CONVERSION_FAILED_METADATA,
@@ -220,10 +242,13 @@ class MetadataFolder:
             return None
         return number if number is not None and self.store.exists(_metadata_path(number)) else None
 
-    def put_metadata(self, number: int, content: bytes) -> bool:
+    def put_metadata(self, number: int, metadata: TableMetadata) -> bool:
         """Create a metadata file and the hint; False if the number is another exporter's."""
+        # pyiceberg's own method refuses format 3.
+        content = IcebergBaseModel.model_dump_json(metadata).encode()
         if self.store.put_if_absent(_metadata_path(number), content) is not PutOutcome.CREATED:
             return False
+        _METADATA.keep(content, metadata)
         # A slower exporter may write an older number, which the next export corrects.
         while self.store.exists(_metadata_path(number + 1)):
             number += 1
@@ -251,6 +276,13 @@ class MetadataFolder:
         """Remove metadata files."""
         for number in numbers:
             self.store.delete(_metadata_path(number))
+
+
+_METADATA = DecodedFiles[TableMetadata](bytes_max=4 << 20)
+
+
+def _decoded_metadata(content: bytes) -> TableMetadata:
+    return TableMetadataUtil.parse_raw(content.decode())
 
 
 def _metadata_path(number: int) -> str:
