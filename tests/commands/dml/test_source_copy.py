@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from decimal import Decimal
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,15 @@ from puredelta.commands.dml.write import SPARK, WORKERS
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Add, Metadata, Protocol
 from puredelta.protocol.schema.schema_json import encode_schema
-from puredelta.protocol.schema.types import LONG, VOID, DecimalType, StructField, StructType
+from puredelta.protocol.schema.types import (
+    LONG,
+    VOID,
+    ArrayType,
+    DecimalType,
+    MapType,
+    StructField,
+    StructType,
+)
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.write.writer_settings import WriterSettings
 from tests.commands.dml.tables import (
@@ -49,6 +59,9 @@ SCHEMA = pa.schema(
         ("wall", pa.timestamp("us")),
         ("money", pa.decimal128(9, 2)),
         ("big", pa.decimal128(25, 5)),
+        ("nest", pa.struct([("a", pa.int64()), ("at", pa.timestamp("us", "UTC"))])),
+        ("many", pa.list_(pa.struct([("x", pa.float64()), ("s", pa.list_(pa.string()))]))),
+        ("tags", pa.map_(pa.string(), pa.decimal128(9, 2))),
     ]
 )
 AT = dt.datetime(2021, 5, 17, 12, 30, 1, 5, tzinfo=dt.timezone.utc)
@@ -69,6 +82,9 @@ def row(key: int | None, seed: int) -> dict[str, Any]:
         AT.replace(tzinfo=None) + dt.timedelta(days=seed),
         Decimal(seed) / 4,
         Decimal(seed) * 10**15,
+        {"a": None if seed % 2 else seed, "at": AT} if seed % 5 else {"a": None, "at": None},
+        [{"x": seed / 8, "s": ["ä", None, ""]}, None, {"x": None, "s": None}][: seed % 4],
+        [("a", Decimal(seed)), ("b", None)][: seed % 3],
     ]
     cells = [None] * len(values) if seed % 3 == 0 else values
     return {"id": key, **dict(zip(SCHEMA.names[1:], cells, strict=True))}
@@ -182,14 +198,21 @@ def log_root(log: TableLog) -> Path:
     return Path(log.root_uri.removeprefix("file:"))
 
 
+def nulls(counts: dict[str, Any], path: str = "") -> Iterator[str]:
+    """Yield the path of a column for each NULL in it, those within columns, too."""
+    for name, count in counts.items():
+        inner = f"{path}.{name}"
+        yield from nulls(count, inner) if isinstance(count, dict) else [inner] * count
+
+
 def stats(log: TableLog) -> Any:
     """Return what is known of all new files together: they may be cut otherwise."""
     found = [json.loads(add.stats or "{}") for add in log.snapshot().files.adds()]
     return (
         sum(one["numRecords"] for one in found),
-        {k: sum(one["nullCount"].get(k, 0) for one in found) for k in SCHEMA.names},
-        min(one["minValues"]["n"] for one in found),
-        max(one["maxValues"]["n"] for one in found),
+        Counter(list(chain.from_iterable(nulls(one["nullCount"]) for one in found))),
+        min(one["minValues"]["n"] for one in found if "n" in one["minValues"]),
+        max(one["maxValues"]["n"] for one in found if "n" in one["maxValues"]),
     )
 
 
@@ -288,6 +311,9 @@ def new_adds(log: TableLog) -> list[Add]:
 
 
 FLAT = StructType((StructField("id", LONG), StructField("d", DecimalType(7, 2))))
+FLAT_STORED = [("id", pa.int64()), ("d", pa.decimal128(7, 2))]
+ELEMENT = pa.field("element", pa.int64())
+REQUIRED = StructType((StructField("id", LONG, nullable=False),))
 
 
 @pytest.mark.parametrize(
@@ -297,8 +323,12 @@ FLAT = StructType((StructField("id", LONG), StructField("d", DecimalType(7, 2)))
         (FLAT, ("id",), {}, {"d": pa.decimal128(7, 2), "id": pa.int64()}),
         (FLAT, ("d",), {}, None),
         (FLAT, (), {"delta.constraints.c": "id > 0"}, None),
-        (StructType((StructField("id", LONG, nullable=False),)), (), {}, None),
-        (StructType((StructField("s", FLAT),)), (), {}, None),
+        (REQUIRED, (), {}, None),
+        (StructType((StructField("s", FLAT),)), (), {}, {"s": pa.struct(FLAT_STORED)}),
+        (StructType((StructField("l", ArrayType(LONG)),)), (), {}, {"l": pa.list_(ELEMENT)}),
+        (StructType((StructField("l", ArrayType(LONG, contains_null=False)),)), (), {}, None),
+        (StructType((StructField("m", MapType(LONG, VOID)),)), (), {}, None),
+        (StructType((StructField("s", REQUIRED),)), (), {}, None),
         (StructType((StructField("v", VOID),)), (), {}, None),
     ],
 )

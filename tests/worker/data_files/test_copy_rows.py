@@ -182,6 +182,36 @@ def test_no_row_makes_no_file(tmp_path: Path) -> None:
     assert list((tmp_path / "new").iterdir()) == []
 
 
+LIST = pa.list_(pa.int64())
+NEST = pa.struct([("at", pa.timestamp("us", "UTC")), ("many", pa.list_(pa.int32()))])
+TAGS = pa.map_(pa.string(), pa.struct([("d", pa.decimal128(7, 2))]))
+NESTED = {"n": NEST, "m": TAGS, "l": pa.list_(pa.list_(pa.float64()))}
+
+
+@pytest.mark.parametrize("include", [True, False])
+def test_nested_columns_keep_their_values(tmp_path: Path, *, include: bool) -> None:
+    at = dt.datetime(2020, 5, 17, tzinfo=dt.timezone.utc)
+    rows = {
+        "n": [None, {"at": at, "many": [1, None]}, {"at": None, "many": None}, {"many": []}] * 9,
+        "m": [[("a", {"d": Decimal("1.50")}), ("b", None)], None, [], [("ä", {"d": None})]] * 9,
+        "l": [[[1.5], None, []], [], None, [[float("inf"), None]]] * 9,
+    }
+    one = pa.table({name: pa.array(rows[name], kind) for name, kind in NESTED.items()})
+    sources = []
+    for n, int96 in enumerate((False, True)):
+        path = tmp_path / f"{n}.parquet"
+        pq.write_table(one, path, row_group_size=10, use_deprecated_int96_timestamps=int96)
+        sources.append(rows_of(path, (10, 13, 17, 21, 29), (1, 2), 10))
+    answer = copied(order_of(tmp_path, *sources, include=include, columns=NESTED))
+    kept = [n for n in range(10, 30) if (n in (10, 13, 17, 21, 29)) is include]
+    expected = pa.concat_tables([one.take(kept)] * 2)
+    assert written(tmp_path, answer).to_pylist() == [
+        {f"new_{name}": value for name, value in row.items()} for row in expected.to_pylist()
+    ]
+    stored = pq.read_schema(tmp_path / "new" / str(answer.name))
+    assert stored.field("new_n").type.field("at").type == pa.timestamp("us", "UTC")
+
+
 def test_nan_is_reported(tmp_path: Path) -> None:
     pq.write_table(pa.table({"f": [1.0, float("nan")]}), tmp_path / "0.parquet")
     order = order_of(
@@ -198,6 +228,17 @@ def test_nan_is_reported(tmp_path: Path) -> None:
         (pa.array([Decimal("1.5")], pa.decimal128(9, 2)), pa.decimal128(7, 2), "stored as decimal"),
         (pa.array([-60_000], pa.int32()).cast(pa.date32()), pa.date32(), "days from 1970"),
         (pa.array([1], pa.int64()), None, "no column"),
+        (pa.array([{"a": 1, "b": 2}]), pa.struct([("b", pa.int64()), ("a", pa.int64())]), "stored"),
+        (pa.array([{"a": 1}]), pa.struct([("a", pa.int32())]), "stored as struct"),
+        (pa.array([{"a": 1}]), pa.struct([("a", pa.int64()), ("b", pa.int64())]), "stored"),
+        (pa.array([{"A": 1}]), pa.struct([("a", pa.int64())]), "stored as struct"),
+        (pa.array([[1]]), pa.struct([("list", pa.struct([("element", pa.int64())]))]), "which is"),
+        (pa.array([1]), pa.list_(pa.int64()), "stored as int64"),
+        (
+            pa.array([[dt.date(1500, 1, 1)]], pa.list_(pa.date32())),
+            pa.list_(pa.date32()),
+            "days from 1970",
+        ),
     ],
 )
 def test_what_spark_might_read_otherwise_is_refused(
@@ -209,6 +250,14 @@ def test_what_spark_might_read_otherwise_is_refused(
     assert answer.refusal is not None
     assert reason in answer.refusal
     assert list((tmp_path / "new").iterdir()) == []
+
+
+def test_lists_without_all_levels_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "0.parquet"
+    pq.write_table(pa.table({"c": [[1, 2]]}), path, use_compliant_nested_type=False)
+    answer = copied(order_of(tmp_path, rows_of(path, (0,), (0,), 0), columns={"c": LIST}))
+    assert answer.refusal is not None
+    assert "stored as list<" in answer.refusal
 
 
 def test_a_file_out_of_reach_is_refused(tmp_path: Path) -> None:

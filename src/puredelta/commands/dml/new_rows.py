@@ -48,7 +48,17 @@ from puredelta.log.files.value_order import stored_type
 from puredelta.protocol.actions.actions import Add
 from puredelta.protocol.features.generated_columns import Identity
 from puredelta.protocol.features.properties import ColumnMappingMode
-from puredelta.protocol.schema.types import BOOLEAN, DATE, INTEGRAL, STRING
+from puredelta.protocol.schema.types import (
+    BOOLEAN,
+    DATE,
+    INTEGRAL,
+    STRING,
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+)
 from puredelta.protocol.table.change_data import ChangeType
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.offload.source_copy import SourceCopy
@@ -64,7 +74,7 @@ from puredelta.spark.session.names import (
     SOURCE_ROW,
 )
 from puredelta.spark.session.session import is_connect
-from puredelta.spark.session.types import quoted
+from puredelta.spark.session.types import arrow_schema, quoted
 from puredelta.spark.values.inserted_rows import generated_value, identity_value
 from puredelta.spark.write.writer import stored_rows
 
@@ -156,7 +166,7 @@ def stored_types(config: TableConfig) -> dict[str, pa.DataType] | None:
         return None
     stored: dict[str, pa.DataType] = {}
     for table_field in config.schema.fields:
-        kind = stored_type(table_field.type)
+        kind = _copied_type(table_field.type)
         if kind is None or not table_field.nullable:
             return None
         stored[table_field.name] = kind
@@ -167,6 +177,25 @@ def stored_types(config: TableConfig) -> dict[str, pa.DataType] | None:
     for name in config.partition_columns:
         stored[name] = stored.pop(name)
     return stored
+
+
+def _copied_type(kind: DataType) -> pa.DataType | None:
+    """Return the storage type of a column, ``None`` if Spark alone reads it or refuses a NULL."""
+    if not isinstance(kind, StructType | ArrayType | MapType):
+        return stored_type(kind)
+    return arrow_schema(StructType((StructField("", kind),))).types[0] if _is_plain(kind) else None
+
+
+def _is_plain(kind: DataType) -> bool:
+    match kind:
+        case StructType(fields):
+            return all(field.nullable and _is_plain(field.type) for field in fields)
+        case ArrayType(element, contains_null):
+            return contains_null and _is_plain(element)
+        case MapType(key, value, value_contains_null):
+            return value_contains_null and _is_plain(key) and _is_plain(value)
+        case _:
+            return stored_type(kind) is not None
 
 
 def rows_with_values(

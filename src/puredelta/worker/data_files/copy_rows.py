@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +32,7 @@ from puredelta.worker.data_files.write_file import (
     row_groups,
     write_file,
 )
+from puredelta.worker.file_columns import ColumnRules, as_stored
 from puredelta.worker.files import DataPath, joined, make_directory
 from puredelta.worker.read_rows import (
     Mask,
@@ -48,6 +49,7 @@ from puredelta.worker.wire import LIMITS, Fields, Limits, codec_of
 
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 """The directory that stands for NULL."""
+_RULES = ColumnRules(case_sensitive=True, hybrid_calendar=True)
 _SIMPLE = re.compile(r"[A-Za-z0-9_.-]([A-Za-z0-9_. -]*[A-Za-z0-9_.-])?", re.ASCII)
 """Names and texts that are spelled alike in a directory and in the log."""
 
@@ -239,6 +241,8 @@ def in_type(kind: pa.DataType, column: pa.Array) -> pa.Array:
     Raises:
         OnlySparkError: a date or timestamp is of a time in which calendars differ.
     """
+    if pa.types.is_nested(kind):
+        return as_stored(column, kind, _RULES)
     values = column if column.type == kind else column.cast(kind)
     require_one_calendar(values)
     return values
@@ -261,11 +265,52 @@ def require_stored_as(
         if schema.names.count(name) != 1:
             raise OnlySparkError(f"there is no column {name}, or more than one")
         stored = schema.field(name).type
-        if pa.types.is_dictionary(stored):
-            stored = stored.value_type
-        int96 = pa.types.is_timestamp(kind) and stored == pa.timestamp("us")
-        if stored != kind and not int96:
+        inside = list(_leaves(stored, name)), list(_leaves(kind, name))
+        if not _are_stored(*inside) or (pa.types.is_nested(kind) and not _is_laid(file, inside[1])):
             raise OnlySparkError(f"column {name} is stored as {stored}, not {kind}")
+
+
+def _are_stored(stored: Sequence[_Leaf], wanted: Sequence[_Leaf]) -> bool:
+    return len(stored) == len(wanted) and all(map(_is_stored, stored, wanted))
+
+
+def _is_stored(one: _Leaf, wanted: _Leaf) -> bool:
+    (path, stored), (name, kind) = one, wanted
+    if pa.types.is_dictionary(stored):
+        stored = stored.value_type
+    int96 = pa.types.is_timestamp(kind) and stored == pa.timestamp("us")
+    return path == name and (stored == kind or int96)
+
+
+def _is_laid(file: OpenFile, wanted: Sequence[_Leaf]) -> bool:
+    """Tell whether a nested column has the levels that Parquet asks for.
+
+    Older writers left some out, and readers differ in what they take such columns for.
+    """
+    name = wanted[0][0].split(".", 1)[0] if wanted else ""
+    paths = [str(leaf.path) for leaf in file.leaves()]
+    found = [path for path in paths if path.split(".", 1)[0] == name]
+    return bool(wanted) and found == [path for path, _ in wanted]
+
+
+_Leaf: TypeAlias = tuple[str, pa.DataType]
+"""The path of a leaf in files, and its type."""
+
+
+def _leaves(kind: pa.DataType, path: str) -> Iterator[_Leaf]:
+    """Yield the leaves of a column, with the paths that Parquet asks for."""
+    if pa.types.is_struct(kind):
+        inner = [(f"{path}.{field.name}", field.type) for field in kind]
+    elif pa.types.is_map(kind):
+        entries = f"{path}.key_value"
+        inner = [(f"{entries}.key", kind.key_type), (f"{entries}.value", kind.item_type)]
+    elif pa.types.is_list(kind):
+        inner = [(f"{path}.list.element", kind.value_type)]
+    else:
+        yield path, kind
+        return
+    for name, of in inner:
+        yield from _leaves(of, name)
 
 
 def _writer_options(limits: Limits, rows: pa.Table) -> dict[str, Any]:
