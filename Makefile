@@ -28,7 +28,7 @@ SEED ?= 0
 PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder \
 	-o tmp_path_retention_count=1 -o tmp_path_retention_policy=failed
 
-BENCHES := bench-growth bench-trickle bench-writers bench-store bench-log bench-profile
+BENCHES := bench-growth bench-trickle bench-writers bench-store bench-log bench-profile bench-untuned bench-lineitem
 .PHONY: bench-streams bench-queries browser docs release-check help demo test test-newest test-oldest check fix fuzz reference differential record simulate simulate-mutants simulate-processes faults catalogs upserts storage cluster clients iceberg connect trials thorough bench $(BENCHES) lock wheel clean
 
 help: ## Show this list
@@ -134,6 +134,8 @@ bench-log: ## Open, prune and append to a log of a million files, with each engi
 bench-writers: ## Measure eight processes that merge into one table
 bench-store: ## Measure merges and conversions in a bucket, with 30 ms a request
 bench-profile: ## Profile the slowest workloads
+bench-untuned: ## Measure merges, updates and deletes that nobody tuned, beside delta-spark
+bench-lineitem: ## Measure a chain of merges into lineitem of TPC-H (PUREDELTA_BENCH_SCALE=1, 10)
 $(BENCHES): dev-env reference-env
 	@SERVERS_BIN=$${SERVERS_BIN:-$(SERVERS)/bin} $(JAVA) $(DEV)/bin/python -m benchmarks.$(patsubst log,log_scale,$(@:bench-%=%))
 

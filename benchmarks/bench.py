@@ -6,18 +6,19 @@ import os
 import platform
 import shutil
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from benchmarks.conversions import Conversion
 from benchmarks.engines import Engine, EngineProcess
 from benchmarks.options import RESULTS, Measured, Options
 from benchmarks.replay import table_totals
-from benchmarks.report import Measurement, restored
+from benchmarks.report import Measurement, markdown, picture, restored, stored
 from benchmarks.requests import Request, convert_request, copy_request, merge_request
 from benchmarks.rows import Totals
 from benchmarks.tables import BaseTable, Shape, lay_table, write_parquet
@@ -27,6 +28,16 @@ _WARM_UP = "upsert (.05, .1, .1)"
 _WARM_UP_MERGES = 2
 
 Answer: TypeAlias = Mapping[str, Any]
+
+
+class Titled(Protocol):
+    """What can be measured."""
+
+    @property
+    def title(self) -> str: ...
+
+
+Anything = TypeVar("Anything", bound=Titled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +118,7 @@ class Bench:
     """Asks engines and judges what they did. A process that dies or hangs is replaced."""
 
     def __init__(self, options: Options) -> None:
-        self._options = options
+        self.options = options
         self.scratch = options.directory / "scratch"
         shutil.rmtree(self.scratch, ignore_errors=True)
         self._processes: dict[str, EngineProcess] = {}
@@ -121,20 +132,20 @@ class Bench:
 
     def measure(self, workload: Measured) -> Iterator[list[Measurement]]:
         """Let every engine do the same in turn; yield what is known after every repeat."""
-        engines = self._options.engines_for(workload)
+        engines = self.options.engines_for(workload)
         if isinstance(workload, Conversion):
             return self.repeat(workload.title, engines, self.converting(workload))
-        case = self.merging(workload, Shape(self._options.size, workload.layout))
+        case = self.merging(workload, Shape(self.options.size, workload.layout))
         return self.repeat(workload.title, engines, lambda engine: self.merge(engine, case))
 
     def repeat(
         self, title: str, engines: Sequence[Engine], attempt: Attempt
     ) -> Iterator[list[Measurement]]:
         """Let engines attempt the same, as often as asked; one that failed is passed over."""
-        if self._options.fresh:
+        if self.options.fresh:
             self._close_processes()
         tries = {engine.name: Tries() for engine in engines}
-        for _ in range(self._options.repeats):
+        for _ in range(self.options.repeats):
             for engine in engines:
                 if tries[engine.name].problem is not None:
                     continue
@@ -155,9 +166,9 @@ class Bench:
         """Send one request to the engine's process, which is started if it does not run."""
         running = self._processes.get(engine.process)
         if running is None or not running.is_running:
-            running = EngineProcess(engine.process, limit_seconds=self._options.limit_seconds)
+            running = EngineProcess(engine.process, limit_seconds=self.options.limit_seconds)
             self._processes[engine.process] = running
-        if self._options.traces and engine.process == "puredelta" and engine.merges:
+        if self.options.traces and engine.process == "puredelta" and engine.merges:
             request = {**request, "trace": True}
         answer = running.ask(request)
         if not running.is_running:
@@ -168,7 +179,7 @@ class Bench:
 
     def base(self, shape: Shape) -> BaseTable:
         """Return a laid table."""
-        return lay_table(shape, self._options.directory / shape.name)
+        return lay_table(shape, self.options.directory / shape.name)
 
     # --- merges -----------------------------------------------------------------------------
 
@@ -223,7 +234,7 @@ class Bench:
 
     def converting(self, conversion: Conversion) -> Attempt:
         """Lay the files of a conversion."""
-        base = self._options.directory / conversion.directory
+        base = self.options.directory / conversion.directory
         conversion.lay(base)
         return lambda engine: self._convert(engine, conversion, base)
 
@@ -268,11 +279,38 @@ def earlier(options: Options) -> list[Measurement]:
     return restored(path.read_text()) if options.resumes and path.exists() else []
 
 
-def due(options: Options, found: Sequence[Measurement]) -> Iterator[Measured]:
+def run(
+    options: Options,
+    workloads: Sequence[Anything],
+    measure: Callable[[Anything], Iterator[list[Measurement]]],
+) -> None:
+    """Measure what an earlier run has not; the report is written anew after every repeat.
+
+    Raises:
+        SystemExit: something has no time.
+    """
+    found = earlier(options)
+    title = heading(options)
+    for workload in due(options, found, workloads):
+        others = not_measured(found, workload, options)
+        for state in measure(workload):
+            found = [*others, *state]
+            RESULTS.mkdir(exist_ok=True)
+            (RESULTS / f"{options.name}.json").write_text(stored(found, title))
+            (RESULTS / f"{options.name}.md").write_text(markdown(found, title) + "\n")
+            (RESULTS / f"{options.name}.svg").write_text(picture(found, title))
+    print(f"\n{markdown(found, title)}\n\nKept in {RESULTS} as {options.name}")
+    if any(m.problem for m in found):
+        sys.exit(1)
+
+
+def due(
+    options: Options, found: Sequence[Measurement], workloads: Sequence[Anything]
+) -> Iterator[Anything]:
     """Yield the workloads that have not been measured, until the time is over."""
     known = {(m.workload, m.engine) for m in found if not m.problem}
     end = time.monotonic() + 60 * options.minutes
-    for workload in options.workloads:
+    for workload in workloads:
         engines = options.engines_for(workload)
         if all((workload.title, engine.name) in known for engine in engines):
             continue
@@ -283,7 +321,7 @@ def due(options: Options, found: Sequence[Measurement]) -> Iterator[Measured]:
 
 
 def not_measured(
-    found: Sequence[Measurement], workload: Measured, options: Options
+    found: Sequence[Measurement], workload: Titled, options: Options
 ) -> list[Measurement]:
     """Return what is known of other workloads, and of engines that are not asked now."""
     names = {engine.name for engine in options.engines_for(workload)}

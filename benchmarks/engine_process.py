@@ -1,6 +1,6 @@
 """One engine in a process of its own, kept warm: a request a line in, an answer a line out.
 
-    python -m benchmarks.engine_process puredelta|delta-spark|delta-rs
+    python -m benchmarks.engine_process puredelta|delta-spark|delta-rs|arrow-copy
 
 Requests and answers are JSON objects (`benchmarks.engines`). Only opening the table and the
 command itself are timed; what a command reads lazily it reads within that time.
@@ -13,7 +13,12 @@ import json
 import os
 import sys
 import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any, Protocol
+
+import pyarrow.parquet as pq
 
 from benchmarks.processes import forget_peaks, peaks, processor_seconds
 from benchmarks.requests import Answer, Command, Request
@@ -29,6 +34,25 @@ class Engine(Protocol):
     def report(self) -> Answer:
         """Tell what only the engine knows since `prepare`: Spark jobs, the heap."""
         ...
+
+
+class ArrowCopy:
+    """A copy of files by Arrow with one thread: each is decoded and encoded."""
+
+    def prepare(self, request: Request) -> Command:
+        target = Path(request["target"])
+        target.mkdir(parents=True)
+        return partial(
+            self._copy, [*request["files"], request["source"]], target / "copied.parquet"
+        )
+
+    def report(self) -> Answer:
+        return {}
+
+    def _copy(self, files: Sequence[str], target: Path) -> None:
+        for file in files:
+            rows = pq.read_table(file, use_threads=False, partitioning=None)
+            pq.write_table(rows, target)
 
 
 def serve(engine: Engine, requests: Any, answers: Any) -> None:
@@ -57,6 +81,8 @@ def measured(engine: Engine, request: Request) -> Answer:
 def engine_of(product: str) -> Engine:
     """Start an engine; the environment says how big a Spark driver is."""
     engine: Engine
+    if product == "arrow-copy":
+        return ArrowCopy()
     if product == "delta-rs":
         engine = importlib.import_module("benchmarks.rust_engine").RustEngine()
         return engine

@@ -45,6 +45,7 @@ ENGINES = {
         Engine("delta-spark-dv", "delta-spark", deletion_vectors=True),
         Engine("delta-rs", "delta-rs"),
         Engine("spark-copy", "puredelta", merges=False),
+        Engine("arrow-copy", "arrow-copy", merges=False),
     )
 }
 MAIN = ("puredelta", "delta-spark", "delta-rs", "spark-copy")

@@ -76,7 +76,7 @@ class Options:
             minutes=float(chosen("MINUTES", "inf")),
         )
 
-    def engines_for(self, workload: Measured) -> tuple[Engine, ...]:
+    def engines_for(self, workload: object) -> tuple[Engine, ...]:
         """Return the engines that do such a thing."""
         converts = isinstance(workload, Conversion)
         return tuple(engine for engine in self.engines if engine.converts or not converts)

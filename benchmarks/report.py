@@ -16,11 +16,13 @@ _COLOURS = {
     "delta-spark-dv": "#e9a4ad",
     "delta-rs": "#e0a030",
     "spark-copy": "#8d99ae",
+    "arrow-copy": "#c2c9d6",
 }
 _COMPARED = (
     ("puredelta", "delta-spark"),
     ("puredelta", "delta-rs"),
     ("puredelta", "spark-copy"),
+    ("puredelta", "arrow-copy"),
     ("puredelta-dv", "puredelta"),
     ("puredelta-dv", "delta-spark-dv"),
 )

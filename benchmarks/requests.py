@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 Request: TypeAlias = Mapping[str, Any]
@@ -43,6 +44,16 @@ def merge_request(
 def convert_request(table: Path, partition_schema: str | None) -> Request:
     """Ask for a CONVERT of a directory."""
     return {"do": "convert", "table": str(table), "partition_schema": partition_schema}
+
+
+def sql_request(
+    text: str,
+    views: Mapping[str, Path] = MappingProxyType({}),
+    settings: Mapping[str, str] = MappingProxyType({}),
+) -> Request:
+    """Ask Spark for a statement, with views of Parquet files."""
+    named = {view: str(path) for view, path in views.items()}
+    return {"do": "sql", "text": text, "views": named, "settings": dict(settings)}
 
 
 def copy_request(files: Iterable[Path], source: Path, target: Path) -> Request:

@@ -83,6 +83,8 @@ class SparkEngine:
                 command = partial(self._merge, request, source)
             case "convert":
                 command = partial(self._convert, request)
+            case "sql":
+                command = self._statement(request)
             case _:
                 command = partial(self._copy, request)
         self._last_job = max((job.number for job in self._jobs_since()), default=self._last_job)
@@ -108,6 +110,16 @@ class SparkEngine:
         table = self._delta_table().forPath(self.spark, request["table"])
         merge = table.alias("t").merge(source.alias("s"), request["on"])
         with_clauses(merge, request["clauses"], _METHODS).execute()
+
+    def _statement(self, request: Request) -> Command:
+        for key, value in request["settings"].items():
+            self.spark.conf.set(key, value)
+        for view, path in request["views"].items():
+            self.spark.read.parquet(path).createOrReplaceTempView(view)
+        if self._product == "delta-spark":
+            return lambda: self.spark.sql(request["text"]).collect()
+        run = importlib.import_module("puredelta").sql
+        return lambda: run(self.spark, request["text"]).collect()
 
     def _convert(self, request: Request) -> None:
         identifier = f"parquet.`{request['table']}`"

@@ -133,7 +133,7 @@ def main() -> None:
         os.environ.update(_environment(proxy.endpoint))
         bench = StoreBench(options, proxy, bucket)
         try:
-            for workload in due(options, found):
+            for workload in due(options, found, options.workloads):
                 others = not_measured(found, workload, options)
                 former = counts.get(workload.title, {})
                 for state in bench.measure(workload):

@@ -91,7 +91,7 @@ def test_choices() -> None:
     assert converted.title == "convert_partitioned (1000 x 5)"
     names = ["puredelta", "delta-spark", "delta-rs"]
     assert [engine.name for engine in bigger.engines_for(converted)] == names
-    assert len(bigger.engines_for(bigger.workloads[0])) == 6
+    assert len(bigger.engines_for(bigger.workloads[0])) == 7
     for wrong in ({"SIZE": "XL"}, {"ENGINES": "hudi"}, {"WORKLOADS": "nothing"}):
         with pytest.raises(SystemExit, match="no "):
             Options.of({f"PUREDELTA_BENCH_{key}": value for key, value in wrong.items()})
