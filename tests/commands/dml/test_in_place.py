@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from puredelta.commands.dml import in_place
 from puredelta.commands.statement.report import last_report
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Add
@@ -241,6 +242,40 @@ def test_workers_compute_the_values_of_an_update(
     assert rows_of(spark, path) == wanted
     assert [(one.num_updated, one.num_rows, one.refused) for one in done] == [(12, 108, {})]
     assert not streamed
+
+
+def test_most_columns_are_updated_in_place_if_workers_compute_them(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "t"
+    laid(path)
+    done = made_by_workers(monkeypatch)
+    table = DeltaTable.forPath(spark, str(path))
+    integers = [name for name, kind in COLUMNS.items() if kind == pa.int64()]
+    texts = [name for name in COLUMNS if name not in integers]
+    assert len(COLUMNS) > len(SCHEMA) / 2
+    values = {name: f"{name} + 1" for name in integers} | dict.fromkeys(texts, "'new'")
+    wanted = [row(n) for n in range(120)]
+    for one in wanted[3::10]:
+        one.update({name: one[name] + 1 for name in integers} | dict.fromkeys(texts, "new"))
+    table.update("id % 10 = 3", values)
+    assert rows_of(spark, path) == wanted
+    assert [(one.num_updated, one.num_rows, one.refused) for one in done] == [(12, 108, {})]
+    # Spark computes them with whole rows, and so it does for a file that a worker cannot hold.
+    spoiled = {**values, integers[0]: f"ascii({texts[0]})"}
+    (one,) = (c for c in table.prepareUpdate("id = 3", spoiled).explain().choices if is_values(c))
+    assert one.chosen == "computed by Spark, with whole rows"
+    assert str(one.reason).startswith("more than half of the columns change, and Ascii is no")
+    monkeypatch.setattr(in_place, "_MOST_BYTES_MAX", 1)
+    for one in wanted[4::10]:
+        one.update({name: one[name] + 1 for name in integers} | dict.fromkeys(texts, "new"))
+    table.update("id % 10 = 4", values)
+    assert rows_of(spark, path) == wanted
+    assert len(done) == 1
+
+
+def is_values(choice: Any) -> bool:
+    return bool(choice.subject == "new values")
 
 
 def test_workers_compute_the_values_of_clauses_of_a_merge(

@@ -1,8 +1,8 @@
 """Files whose changed rows keep their places: a part of stage 7.
 
-Where every changed row of a file is updated and most columns keep their values, the file is written
-again with new values in the changed columns, and all other chunks are copied as bytes. Spark
-computes the values of these columns alone, so it reads no others.
+Where every changed row of a file is updated, the file is written again with new values in the
+changed columns, and all other chunks are copied as bytes. Workers compute the values; else Spark
+computes those of at most half of the columns, so it reads no others.
 
 Small files are brought together instead, as before, and so are the rows of tables that record
 changes or track rows, where more than the changed columns is needed.
@@ -78,7 +78,9 @@ from puredelta.worker.expressions import Expression, InputColumn, with_columns
 from puredelta.worker.lookup.lookup_request import Constants
 
 _SHARE_MAX = 0.5
-"""Of the columns of a file, to be worth copying the others."""
+"""Of the columns of a file, to be worth copying the others where Spark computes the values."""
+_MOST_BYTES_MAX = 64 * 1024 * 1024
+"""A larger file is not updated in most of its columns: a worker holds them of a row group."""
 _LISTED_MAX = 8_000_000
 """Keys that are no numbers, listed for all files together, which take about a second."""
 
@@ -120,20 +122,25 @@ def plan_in_place(
     columns = changed_columns(context, [update.action for update in row_plan.from_target])
     if not columns:
         return None
-    files = _files(context, plan, decision)
+    most = _are_most(context, columns)
+    files = _files(context, plan, decision, bytes_max=_MOST_BYTES_MAX if most else None)
     if not files:
         return None
     fired = [_among(update, files) for update in row_plan.from_target]
     fired = [update for update in fired if update.target]
+    asked = _Asked(tuple(fired), files, columns)
+    computed = _computed(context, plan, decision.positions, asked)
+    if computed is None and most:
+        return None
     rest = _rest(decision, files)
     return InPlaceUpdate(
-        computed=_computed(context, plan, decision.positions, _Asked(tuple(fired), files, columns)),
+        computed=computed,
         orders=tuple(files.values()),
         columns=columns,
-        values=partial(_values, context, plan, _Asked(tuple(fired), files, columns)),
+        values=partial(_values, context, plan, asked),
         rest=rest,
         rows=new_rows(context, plan, rest),
-        others=partial(_others, context, plan, decision, tuple(files)),
+        others=partial(_others, context, plan, decision, files),
     )
 
 
@@ -221,11 +228,13 @@ def _planned_values(context: StatementContext, plan: SearchPlan) -> tuple[str, s
     if records_changes(statement.config) or context.tracked is not None:
         reason = "the table records changes, or ids of rows"
     elif not columns:
-        reason = "more than half of the columns change, or columns that say where rows are"
+        reason = "columns change that say where rows are"
     elif not context.settings.workers.enabled:
         reason = f"{ENABLED.key} is off"
     elif isinstance(found := computed_values(context, plan, updates, columns), str):
-        return _BY_SPARK, found
+        if not _are_most(context, columns):
+            return _BY_SPARK, found
+        reason = f"more than half of the columns change, and {found}"
     else:
         return _BY_WORKERS, "Arrow computes them as Spark does"
     return _BY_SPARK_WHOLE, reason
@@ -365,22 +374,27 @@ def changed_columns(
     config = context.statement.config
     kept = frozenset.intersection(*(update.unchanged for update in updates))
     changed = [one for one in config.schema.fields if one.name not in kept]
-    stored = len(config.data_schema.fields)
     clustered = clustering_columns(config, context.snapshot.domain_metadata)
     places = {*config.partition_columns, *(path[0] for path in clustered)}
     asks = (
         any(one.name in places or one.type == VOID for one in changed)
         or config.column_mapping is ColumnMappingMode.ID
-        or len(changed) > _SHARE_MAX * stored
     )
     return () if asks else tuple(one.name for one in changed)
+
+
+def _are_most(context: StatementContext, columns: Sequence[str]) -> bool:
+    """Tell whether so many columns change that copying the others alone is not worth a file."""
+    return len(columns) > _SHARE_MAX * len(context.statement.config.data_schema.fields)
 
 
 _Files: TypeAlias = Mapping[int, RewriteOrder]
 """By number of the candidate file."""
 
 
-def _files(context: StatementContext, plan: SearchPlan, decision: Decision) -> _Files:
+def _files(
+    context: StatementContext, plan: SearchPlan, decision: Decision, *, bytes_max: int | None
+) -> _Files:
     """Return the files in which every changed row is updated, and none is deleted."""
     touched = decision.positions.touched()
     numbers = sorted(touched)
@@ -398,7 +412,10 @@ def _files(context: StatementContext, plan: SearchPlan, decision: Decision) -> _
     return {
         number: RewriteOrder(add=add, dropped=touched[number])
         for (number, add), group in zip(adds.items(), groups, strict=True)
-        if group is None and add.deletion_vector is None and updated.get(number) == touched[number]
+        if group is None
+        and add.deletion_vector is None
+        and updated.get(number) == touched[number]
+        and (bytes_max is None or add.size_bytes <= bytes_max)
     }
 
 
@@ -426,12 +443,12 @@ def _others(
     context: StatementContext,
     plan: SearchPlan,
     decision: Decision,
-    files: Sequence[int],
+    files: _Files,
     orders: Collection[int],
 ) -> tuple[Decision, NewRows]:
     """Return the decision on some of the files, with nothing of the rest of the statement."""
-    every = _files(context, plan, decision)
-    chosen = {files[number]: every[files[number]] for number in orders}
+    numbers = list(files)
+    chosen = {numbers[order]: files[numbers[order]] for order in orders}
     paths = {order.add.path for order in chosen.values()}
     rows = replace(
         decision.rows,
