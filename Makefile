@@ -41,7 +41,10 @@ demo: dev-env ## Convert 336,776 flights to Delta, merge corrections, read them 
 
 test: test-oldest test-newest ## Run all tests on the newest PySpark and the smoke subset on the oldest
 
+# Without the archive tests only take longer.
 test-newest: dev-env
+	@[ -f $(DEV)/spark-classes.jsa ] || { echo "Archiving the classes of Spark, so that each JVM starts in half of the time ..."; \
+		$(JAVA) $(DEV)/bin/python -m tests.class_archive >/dev/null 2>&1 || true; }
 	@$(JAVA) $(DEV)/bin/python $(PYTEST) -m "not reference and not browser and not faults and not storage and not cluster and not upserts and not trials and not clients and not iceberg and not thorough"
 
 # Only the files that have such tests are imported.

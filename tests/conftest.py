@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
+from tests.class_archive import java_options, start_connect_service
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -33,7 +35,7 @@ os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 os.environ.setdefault(
     "SPARK_SUBMIT_OPTS",
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
-    "-XX:ReservedCodeCacheSize=512m -XX:MetaspaceSize=512m -Xms1g",
+    "-XX:ReservedCodeCacheSize=512m -XX:MetaspaceSize=512m -Xms1g " + java_options(),
 )
 time.tzset()
 
@@ -111,10 +113,7 @@ def connect_server(spark: SparkSession) -> str:
     off = jvm.org.apache.logging.log4j.Level.OFF
     levels = jvm.org.apache.logging.log4j.core.config.Configurator
     levels.setLevel("org.apache.spark.sql.connect", off)
-    kind = getattr(jvm.org.apache.spark.sql.connect.service, "SparkConnectService$")
-    service = getattr(kind, "MODULE$")
-    service.start(spark.sparkContext._jsc.sc())
-    return f"sc://127.0.0.1:{service.localPort()}"
+    return start_connect_service(spark)
 
 
 _CLASSES_OF_PYSPARK = (
