@@ -1,4 +1,4 @@
-"""Texts that are no UTF-8: Spark's may hold any bytes, as those of a Latin-1 file do."""
+"""Values that Python has not: texts that are no UTF-8, as those of a Latin-1 file, and years."""
 
 from __future__ import annotations
 
@@ -46,6 +46,25 @@ def test_a_partition_has_the_replacement_character_as_in_spark(
     sql(spark, merged + "WHEN NOT MATCHED THEN INSERT *")
     found = contents(spark, path)
     assert [k for k, _ in found] == ["6E6577", "7A7A", *["EFBFBD28"] * 2, *["EFBFBD41"] * 2]
+
+
+@pytest.mark.parametrize("kind", ["date", "timestamp", "timestamp_ntz"])
+@pytest.mark.parametrize("partition_by", ["d", ()])
+def test_years_that_python_lacks(
+    spark: SparkSession, tmp_path: Path, partition_by: str | tuple[str, ...], kind: str
+) -> None:
+    path = tmp_path / "t"
+    years = {"0000-01-01": 1, "+12345-01-01": 2, "2024-01-01": 3}
+    rows = " UNION ALL ".join(f"SELECT '{day}' AS d, {v} AS v" for day, v in years.items())
+    rows = f"SELECT CAST(d AS {kind}) AS d, v FROM ({rows})"
+    write(spark.sql(rows), path, partition_by=partition_by)
+    sql(
+        spark,
+        f"MERGE INTO delta.`{path}` t USING ({rows}) s ON t.d = s.d "
+        "WHEN MATCHED AND s.v = 1 THEN DELETE WHEN MATCHED THEN UPDATE SET v = s.v * 10",
+    )
+    found = sql(spark, f"SELECT CAST(d AS STRING) AS d, v FROM delta.`{path}`").collect()
+    assert sorted((row.v, row.d[:7]) for row in found) == [(20, "+12345-"), (30, "2024-01")]
 
 
 @pytest.mark.parametrize("name", [b"a\xff.parquet", b"k=\xff/a.parquet"])

@@ -199,8 +199,8 @@ class _FewValues:
             return None
         try:
             return () if self._found is None else tuple(self._found.to_pylist())
-        except UnicodeDecodeError:  # Spark's texts may be any bytes; they are looked up as bytes
-            return None
+        except (UnicodeDecodeError, OverflowError):
+            return None  # Spark's texts may be any bytes, and its years any number
 
 
 _KEY_ROWS = 65_536

@@ -17,6 +17,7 @@ from datetime import timezone
 import numpy as np
 from pyspark.sql import SparkSession
 
+from puredelta.errors import CorruptTableError
 from puredelta.log.files.deletion_vectors import read_positions
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.files.stats_columns import NOTHING_PARSED, FileStatistics
@@ -114,7 +115,11 @@ def look_up_keys(
     if is_connect(spark):
         return NotApplicable(reason="no RDD on Spark Connect")
     paths = DataPaths(target.open_at)
-    batch = _batch(lookup, target, paths)
+    try:
+        constants = constants_of_files(target.config, target.files, read_columns(lookup))
+    except CorruptTableError as error:  # a year that Python does not have, or no value at all
+        return NotApplicable(reason=error.message)
+    batch = _batch(lookup, target, paths, constants)
     staged = [paths.find(file.uri, file.size_bytes) for file in source_files]
     reached = tuple(path for path in staged if path is not None)
     if batch is None or len(reached) < len(staged):
@@ -178,7 +183,9 @@ def in_files(lookup: KeyLookup, config: TableConfig) -> KeyLookup:
     return replace(lookup, keys=keys, within=within, conditions=conditions)
 
 
-def _batch(lookup: KeyLookup, target: LookupTarget, reached: DataPaths) -> LookupBatch | None:
+def _batch(
+    lookup: KeyLookup, target: LookupTarget, reached: DataPaths, constants: Sequence[Constants]
+) -> LookupBatch | None:
     """Return all files of the table; ``None`` if workers cannot reach them."""
     config, files = target.config, target.files
     paths = reached.find_all(
@@ -190,7 +197,7 @@ def _batch(lookup: KeyLookup, target: LookupTarget, reached: DataPaths) -> Looku
     return LookupBatch(
         ordinals=np.arange(len(files), dtype=np.int32),
         paths=paths,
-        constants=constants_of_files(config, files, read_columns(lookup)),
+        constants=constants,
         deleted={n: RowBitmap.of_rows(rows).packed() for n, rows in deleted.items()},
         bounds=()
         if target.statistics is None

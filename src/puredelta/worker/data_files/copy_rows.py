@@ -189,6 +189,8 @@ def _value(scalar: pa.Scalar) -> Any:
         return scalar.as_py()
     except UnicodeDecodeError:
         raise OnlySparkError("the partition of a text that is no UTF-8 is named by Spark") from None
+    except OverflowError:
+        raise OnlySparkError("the partition of a year beyond 9999 is named by Spark") from None
 
 
 def _hive_text(value: Any) -> str | None:
