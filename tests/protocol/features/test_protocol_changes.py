@@ -175,6 +175,35 @@ def test_what_shapes_the_protocol_is_not_stored_as_a_property() -> None:
     assert stored_configuration(configuration) == {"delta.appendOnly": "true", "mine": "1"}
 
 
+def test_columns_of_variants_bring_their_feature_to_an_old_table() -> None:
+    """As in delta-spark, and so does the property that lets other writers shred them."""
+    nothing, variant = TableProperties.of({}), column("v", PrimitiveType("variant"))
+    assert required_protocol(DEFAULT_PROTOCOL, variant, nothing) == listing("variantType", *BASE)
+    shreds = TableProperties.of({"delta.enableVariantShredding": "true"})
+    both = listing("variantType", "variantShredding", *BASE)
+    assert required_protocol(DEFAULT_PROTOCOL, PLAIN, shreds) == both
+    assert required_protocol(listing("variantType", *BASE), variant, nothing) == listing(
+        "variantType", *BASE
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "configuration"),
+    [
+        ("variantType", "variant", {}),
+        ("typeWidening", "integer", {"delta.enableTypeWidening": "true"}),
+        ("variantShredding", "integer", {"delta.enableVariantShredding": "true"}),
+    ],
+)
+def test_a_table_with_the_preview_of_a_feature_keeps_it(
+    name: str, kind: str, configuration: dict[str, str]
+) -> None:
+    """Older clients know the preview alone."""
+    preview = listing(f"{name}-preview", *BASE)
+    properties = TableProperties.of(configuration)
+    assert required_protocol(preview, column("v", PrimitiveType(kind)), properties) is preview
+
+
 def test_a_changed_schema_raises_the_protocol_only_as_far_as_delta_spark_does() -> None:
     nothing = TableProperties.of({})
     assert required_protocol(DEFAULT_PROTOCOL, PLAIN, nothing) is DEFAULT_PROTOCOL

@@ -90,6 +90,8 @@ class Feature:
     requires: tuple[str, ...] = ()
     used: Usage = field(default=usage.never)
     enabled_by: Enablement = Enablement.USE
+    enabling: Usage | None = None
+    """The uses that add it to a protocol, if not all are."""
     read: Support = YES
     append: Support = YES
     overwrite: Support = YES
@@ -122,7 +124,7 @@ _GEO = "with PySpark 4.2 or newer, which has the types"
 _REDIRECT = "the table redirects to another place, which is not implemented"
 
 _HAS_VARIANT = usage.when_types_need("variantType")
-_MAY_SHRED = usage.any_of(usage.when_set("enable_variant_shredding"), _HAS_VARIANT)
+_SHREDS = usage.when_set("enable_variant_shredding")
 _HAS_GEO = usage.when_types_need("geospatial")
 
 FEATURES: tuple[Feature, ...] = (
@@ -268,7 +270,6 @@ FEATURES: tuple[Feature, ...] = (
         "variantType",
         YES,
         reader=True,
-        enabled_by=Enablement.USE_IN_NEW_TABLE,
         used=_HAS_VARIANT,
     ),
     _writer("variantType-preview", YES, reader=True, enabled_by=Enablement.NAME, used=_HAS_VARIANT),
@@ -286,14 +287,15 @@ FEATURES: tuple[Feature, ...] = (
             name,
             yes("new files are not shredded"),
             reader=True,
-            enabled_by=Enablement.NAME,
+            enabled_by=enabled_by,
+            enabling=_SHREDS,
             requires=requires,
             read=yes("shredded files are read where Spark reads them: 4.0 does not"),
-            used=_MAY_SHRED,
+            used=usage.any_of(_SHREDS, _HAS_VARIANT),
         )
-        for name, requires in (
-            ("variantShredding", ("variantType",)),
-            ("variantShredding-preview", ()),
+        for name, requires, enabled_by in (
+            ("variantShredding", ("variantType",), Enablement.USE),
+            ("variantShredding-preview", (), Enablement.NAME),
         )
     ),
     *(

@@ -7,6 +7,7 @@ and loses one only when a user drops it. The conditions for dropping a feature a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 
 from puredelta.errors import InvalidRequestError, Message
 from puredelta.protocol.actions.actions import Protocol
@@ -38,15 +39,25 @@ def protocol_for_new_table(schema: StructType, configuration: Mapping[str, str])
     before the rest is stored.
     """
     properties = TableProperties.of(configuration)
-    needed = {f.name for f in _enabled_by_use(properties, schema)}
-    needed |= {feature_named(name) for name in properties.requested_features}
+    needed = {feature_named(name) for name in properties.requested_features}
+    needed |= {f.name for f in _enabled_by_use(properties, schema, needed)}
     names = supported_features(_requested_versions(configuration)) | _closure(needed)
     return normalized(listing_protocol(names))
 
 
-def _enabled_by_use(properties: TableProperties, schema: StructType) -> tuple[Feature, ...]:
+def _enabled_by_use(
+    properties: TableProperties, schema: StructType, supported: AbstractSet[str]
+) -> tuple[Feature, ...]:
+    """Return the features that are in use and not ``supported``.
+
+    A preview stands in for its feature: older clients of the table know the preview alone.
+    """
     return tuple(
-        f for f in FEATURES if f.enabled_by is not Enablement.NAME and f.used(properties, schema)
+        f
+        for f in FEATURES
+        if f.enabled_by is not Enablement.NAME
+        and supported.isdisjoint((f.name, f"{f.name}-preview"))
+        and (f.enabling or f.used)(properties, schema)
     )
 
 
@@ -70,9 +81,7 @@ def required_protocol(
         InvalidRequestError: a new column type needs a feature that locks out older readers,
             which users must request (DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT).
     """
-    missing = [
-        f for f in _enabled_by_use(properties, schema) if f.name not in supported_features(protocol)
-    ]
+    missing = _enabled_by_use(properties, schema, supported_features(protocol))
     if manual := [f for f in missing if f.enabled_by is Enablement.USE_IN_NEW_TABLE]:
         listed = "; ".join(f"{f.name} ({', '.join(f.used(properties, schema))})" for f in manual)
         raise InvalidRequestError(
