@@ -140,6 +140,10 @@ def test_an_unknown_clause_is_refused() -> None:
             },
         ),
         ("INSERT WITH SCHEMA EVOLUTION INTO t SELECT 1", {"evolves": True}),
+        (
+            "INSERT WITH SCHEMA EVOLUTION INTO t REPLACE WHERE a = 1 SELECT 1",
+            {"evolves": True, "replace_where": "a = 1"},
+        ),
         ("INSERT INTO t REPLACE USING (a) SELECT 1", {"beyond": "REPLACE ON or REPLACE USING"}),
         (
             "INSERT INTO t AS x REPLACE ON x.a = 1 SELECT 1",

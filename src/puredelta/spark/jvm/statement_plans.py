@@ -255,7 +255,6 @@ def _insert(plan: Any, query: Plan) -> InsertInto | None:
             where = _condition_text(criteria.cond())
         else:
             beyond = "REPLACE ON or REPLACE USING"
-    evolves = "withSchemaEvolution" in fields and bool(plan.withSchemaEvolution())
     partition = {str(pair._1()): pair._2() for pair in seq_items(plan.partitionSpec().toSeq())}
     return InsertInto(
         name=text_items(table.multipartIdentifier()),
@@ -270,7 +269,7 @@ def _insert(plan: Any, query: Plan) -> InsertInto | None:
         overwrite=bool(plan.overwrite()) and where is None,
         replace_where=where,
         if_not_exists=bool(plan.ifPartitionNotExists()),
-        evolves=evolves,
+        evolves=_evolves(plan),
         beyond=beyond,
         query=query,
     )
@@ -283,8 +282,14 @@ def _replace_where(plan: Any, query: Plan) -> InsertInto | None:
         name=text_items(plan.table().multipartIdentifier()),
         by_name=bool(plan.isByName()),
         replace_where=_condition_text(plan.deleteExpr()),
+        evolves=_evolves(plan),
         query=query,
     )
+
+
+def _evolves(plan: Any) -> bool:
+    """Tell whether an INSERT has WITH SCHEMA EVOLUTION, which Spark knows since 4.2."""
+    return "withSchemaEvolution" in _fields(plan) and bool(plan.withSchemaEvolution())
 
 
 def _condition_text(condition: Any) -> str:
