@@ -19,7 +19,9 @@ from puredelta.protocol.actions.operations import (
     WriteMode,
     convert,
     define_table,
+    drop_columns,
     merge,
+    rename_column,
     with_rows,
     write,
 )
@@ -117,3 +119,11 @@ def test_text_inside_json_text_stays_readable() -> None:
     text = merge(predicate=predicate).parameters["predicate"]
     assert json.loads(text) == [predicate]
     assert "ë" in text
+
+
+def test_a_part_of_a_path_that_has_a_dot_is_in_back_ticks() -> None:
+    assert drop_columns([("a b.c",), ("s", "x")]).parameters == {"columns": '["`a b.c`","s.x"]'}
+    assert rename_column(("s", "x.y"), ("s", "z")).parameters == {
+        "oldColumnPath": "s.`x.y`",
+        "newColumnPath": "s.z",
+    }

@@ -289,7 +289,7 @@ class ColumnChange:
     def described(self) -> dict[str, Any]:
         """Return the column as the history shows it; of nested types only the kind is shown."""
         column = {
-            "name": ".".join(self.path),
+            "name": _dotted(self.path),
             "type": _type_name(self.field.type),
             "nullable": self.field.nullable,
             "metadata": dict(self.field.metadata),
@@ -329,13 +329,18 @@ def rename_column(old: Sequence[str], new: Sequence[str]) -> Operation:
     """Describe RENAME COLUMN."""
     return Operation(
         name="RENAME COLUMN",
-        parameters={"oldColumnPath": ".".join(old), "newColumnPath": ".".join(new)},
+        parameters={"oldColumnPath": _dotted(old), "newColumnPath": _dotted(new)},
     )
+
+
+def _dotted(path: Sequence[str]) -> str:
+    """Return a path as Spark names it: a part that has a dot is in back-ticks."""
+    return ".".join(f"`{part}`" if "." in part else part for part in path)
 
 
 def drop_columns(columns: Sequence[Sequence[str]]) -> Operation:
     """Describe DROP COLUMNS."""
-    names = [".".join(path) for path in columns]
+    names = [_dotted(path) for path in columns]
     return Operation(name="DROP COLUMNS", parameters={"columns": json_text(names)})
 
 
