@@ -210,7 +210,7 @@ def test_what_does_not_fit(database: SparkSession) -> None:
     spark.sql("CREATE TABLE narrow (a INT, b INT) USING delta")
     with pytest.raises(AnalysisException, match="INSERT_COLUMN_ARITY_MISMATCH"):
         spark.sql("INSERT INTO narrow SELECT 1")
-    with pytest.raises(AnalysisException, match="INCOMPATIBLE_DATA_FOR_TABLE"):
+    with pytest.raises(AnalysisException, match="DATATYPE_MISMATCH"):
         spark.sql("INSERT INTO narrow SELECT 1, current_date()")
     with pytest.raises(InvalidRequestError, match="no column 'c'"):
         spark.sql("INSERT INTO narrow (a, c) SELECT 1, 2")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import date
+from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -302,6 +303,56 @@ def test_several_inserts_and_new_columns(database: SparkSession, tmp_path: Path)
         assert found == [(3, None, None), (4, "new", None), (6, None, 5)]
         replaces = "INSERT INTO one REPLACE USING (a) SELECT 6 AS a, 'r' AS b, 7 AS c"
         assert code_of(spark, replaces) == "UNSUPPORTED_FEATURE.TABLE_OPERATION"
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "stored"),
+    [
+        ("DATE", "'2024-01-31'", date(2024, 1, 31)),
+        ("TIMESTAMP_NTZ", "'2024-01-31'", datetime.fromisoformat("2024-01-31")),
+        ("INT", "'7'", 7),
+        ("INT", "true", 1),
+        ("DECIMAL(5, 2)", "'1.236'", Decimal("1.24")),
+        ("BOOLEAN", "'yes'", True),
+        ("BINARY", "'ab'", b"ab"),
+        ("STRING", "array(1, 2)", "[1, 2]"),
+        ("STRING", "named_struct('a', 1)", "{1}"),
+        ("ARRAY<INT>", "array('1', '2')", [1, 2]),
+        ("MAP<STRING, DATE>", "map('a', '2024-01-31')", {"a": date(2024, 1, 31)}),
+    ],
+)
+def test_an_insert_casts_in_any_way_that_spark_allows(
+    database: SparkSession, kind: str, value: str, stored: Any
+) -> None:
+    """As in delta-spark; Spark's own tables refuse these types."""
+    spark = database
+    spark.sql(f"CREATE TABLE c (i INT, v {kind}) USING delta")
+    spark.sql(f"INSERT INTO c SELECT '1', {value}")
+    spark.sql(f"INSERT INTO c BY NAME SELECT {value} AS v, 2 AS i")
+    spark.sql(f"INSERT INTO c (v) VALUES ({value})")
+    assert [row.v for row in spark.table("c").collect()] == [stored] * 3
+    spark.sql(f"INSERT OVERWRITE c SELECT 4, {value}")
+    assert [row.v for row in spark.table("c").collect()] == [stored]
+
+
+def test_a_value_that_no_cast_takes(database: SparkSession) -> None:
+    spark = database
+    spark.sql("CREATE TABLE c (i INT, d DATE) USING delta")
+    assert code_of(spark, "INSERT INTO c SELECT 1, 'tomorrow?'") == "CAST_INVALID_INPUT"
+    assert code_of(spark, "INSERT INTO c SELECT 3000000000, NULL") == (
+        "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"
+    )
+    assert code_of(spark, "INSERT INTO c SELECT current_date(), NULL").startswith(
+        "DATATYPE_MISMATCH.CAST_WITH"
+    )
+    spark.conf.set("spark.sql.storeAssignmentPolicy", "STRICT")
+    try:
+        assert code_of(spark, "INSERT INTO c SELECT '1', NULL") == (
+            "INCOMPATIBLE_DATA_FOR_TABLE.CANNOT_SAFELY_CAST"
+        )
+    finally:
+        spark.conf.unset("spark.sql.storeAssignmentPolicy")
+    assert spark.table("c").count() == 0
 
 
 def test_identity_columns_go_on_behind_values_of_the_user(database: SparkSession) -> None:

@@ -1,7 +1,7 @@
 """INSERT: rows by position or by name, each value stored as its column's type.
 
-A DataFrame write takes columns by name and casts nothing. INSERT follows Spark's own rules
-(``spark.sql.storeAssignmentPolicy``) about the values that fit.
+A DataFrame write takes columns by name and casts nothing. INSERT casts values in any way that Spark
+allows, unless ``spark.sql.storeAssignmentPolicy`` is not ``ANSI``.
 """
 
 from __future__ import annotations

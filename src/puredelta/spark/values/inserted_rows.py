@@ -1,9 +1,9 @@
 """New rows of a table: values cast to column types, and columns that the table fills.
 
-Spark has two sets of casts. Rows of an INSERT statement follow Spark's rules for INSERT: types that
-do not match may be an error before a job runs. Rows of ``df.writeTo(name)`` and of
-``saveAsTable`` in mode append match columns by name and are cast in any way that Spark allows:
-a value that does not fit is an error of its row. delta-spark does the same.
+Values are cast in any way that Spark allows, and one that does not fit is an error of its row, as
+in delta-spark. Rows of an INSERT match columns by position or name, and structs in them follow
+Spark's rules for INSERT: types that do not match may be an error before a job runs. Rows of
+``df.writeTo(name)`` and of ``saveAsTable`` in mode append match columns by name.
 
 Filled columns are Spark expressions over rows of the table. An identity value is a function of
 the row's position in staged files (M-102). A staged row keeps its position in every retry, so no
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, zip_longest
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -27,6 +27,7 @@ from puredelta.spark.jvm.casts import inserted_rows
 from puredelta.spark.session.session import SessionInfo, is_connect
 from puredelta.spark.session.types import (
     as_nullable,
+    holds_struct,
     quoted,
     struct_as_nullable,
     to_spark_type,
@@ -34,7 +35,13 @@ from puredelta.spark.session.types import (
 )
 from puredelta.spark.values.casters import caster_of
 from puredelta.spark.values.connect_inserts import stored_on_client
-from puredelta.spark.values.store_assignment import StoreAssigner, Value, cast_mode, is_same_type
+from puredelta.spark.values.store_assignment import (
+    CastMode,
+    StoreAssigner,
+    Value,
+    cast_mode,
+    is_same_type,
+)
 
 _NESTED = (T.StructType, T.ArrayType, T.MapType, T.NullType)
 
@@ -43,7 +50,9 @@ def stored_as(rows: DataFrame, columns: T.StructType, *, table: str, by_name: bo
     """Return the rows of an INSERT with exactly these columns, by name or by position.
 
     ``table`` is what errors call the table. Text of a ``char(n)`` stays as it is given, as in every
-    other way of writing: Spark would fill it up with blanks. Runs no job.
+    other way of writing: Spark would fill it up with blanks. By the policy ``ANSI`` a value is cast
+    in any way that Spark allows, text to a date, too, as in delta-spark; Spark's own tables take
+    fewer types. Runs no job.
     """
     plain = without_table_metadata(struct_as_nullable(columns))
     unlimited = T.StructType(
@@ -57,8 +66,47 @@ def stored_as(rows: DataFrame, columns: T.StructType, *, table: str, by_name: bo
             for f in plain.fields
         ]
     )
+    rows = _with_casts(rows, unlimited, by_name=by_name)
     store = stored_on_client if is_connect(rows.sparkSession) else inserted_rows
     return store(rows, unlimited, table=table, by_name=by_name)
+
+
+def _with_casts(rows: DataFrame, columns: T.StructType, *, by_name: bool) -> DataFrame:
+    """Return the rows with values of their columns' types, structs apart, where these differ."""
+    assigner = _assigner(rows)
+    if assigner.mode is not CastMode.CHECKED:
+        return rows
+    given, wanted = rows.schema.fields, columns.fields
+    if by_name:
+        known = {field.name.lower(): field for field in wanted}
+        pairs = [(f, known.get(f.name.lower())) for f in given]
+    else:
+        pairs = [*zip_longest(given, wanted[: len(given)])]
+    differ = [to is not None and _is_stored_by_cast(f.dataType, to.dataType) for f, to in pairs]
+    if not any(differ):
+        return rows
+    numbered = rows.toDF(*(f"c{n}" for n in range(len(given))))  # two may have one name
+    values = [(F.col(f"c{n}"), f, to) for n, (f, to) in enumerate(pairs)]
+    return numbered.select(
+        *(
+            (
+                assigner.assign(
+                    Value(column=value, type=f.dataType, sql=quoted(f.name)),
+                    to.dataType,
+                    column=to.name,
+                )
+                if is_cast and to is not None
+                else value
+            ).alias(f.name)
+            for (value, f, to), is_cast in zip(values, differ, strict=True)
+        )
+    )
+
+
+def _is_stored_by_cast(given: T.DataType, to: T.DataType) -> bool:
+    """Tell whether a value has another type, and no struct is matched field by field."""
+    differs = not is_same_type(given, to) and not isinstance(given, T.NullType)
+    return differs and not holds_struct(to)
 
 
 def stored_by_name(rows: DataFrame, columns: T.StructType) -> DataFrame:
