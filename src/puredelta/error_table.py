@@ -422,6 +422,18 @@ class ErrorCode(Enum):
     DYNAMIC_OVERWRITE_WITH_REPLACE_BY = ("DELTA_DYNAMIC_PARTITION_OVERWRITE_INCOMPATIBLE_REPLACE_ON_OR_USING", "42613",
         "Dynamic partitions exclude `replaceOn` and `replaceUsing`.",
         "Use one of them.")
+    INCOMPATIBLE_DATAFRAME_OPTIONS = ("DELTA_INCOMPATIBLE_DATAFRAME_OPTIONS", "42613",
+        "`replaceOn` and `replaceUsing` exclude each other, `overwriteSchema` and `dataChange=false`.",
+        "Leave one of the options out.")
+    REPLACE_ON_UNRESOLVED_COLUMNS = ("DELTA_INSERT_REPLACE_ON_UNRESOLVED_COLUMNS_IN_CONDITION", "42703",
+        "The condition of `replaceOn` names a column that neither the table nor the new rows have.",
+        "Correct the name; `targetAlias` names the table, `df.alias` the new rows.")
+    REPLACE_ON_AMBIGUOUS_COLUMNS = ("DELTA_INSERT_REPLACE_ON_AMBIGUOUS_COLUMNS_IN_CONDITION", "42702",
+        "The condition of `replaceOn` names a column that both sides have.",
+        "Write the alias before it; `targetAlias` names the table, `df.alias` the new rows.")
+    REPLACE_BY_CONSTRAINT_VIOLATION = ("DELTA_REPLACE_ON_OR_USING_TABLE_CONSTRAINT_VIOLATION", "44000",
+        "A new row of `replaceOn` or `replaceUsing` breaks a rule of the table.",
+        "Correct the row that the message shows.")
     DEFINITION_WITH_REPLACE_BY = ("DELTA_DFV2_CREATE_REPLACE_INCOMPATIBLE_REPLACE_ON_OR_USING", "42000",
         "`replaceOn` and `replaceUsing` change rows of a table, and do not define one.",
         "Leave the option out, or overwrite the existing table.")
@@ -3857,14 +3869,28 @@ class Message(Enum):
         "DataFrame Writer V2 create()/replace()/createOrReplace() cannot be used with the "
         "`replaceOn` or `replaceUsing` option for Delta tables.",
     )
+    REPLACE_ON_UNRESOLVED_COLUMNS = (
+        ErrorCode.REPLACE_ON_UNRESOLVED_COLUMNS,
+        "Column(s) {columns} cannot be resolved in the condition of INSERT REPLACE ON.",
+    )
+    REPLACE_ON_AMBIGUOUS_COLUMNS = (
+        ErrorCode.REPLACE_ON_AMBIGUOUS_COLUMNS,
+        "Column(s) {columns} are ambiguous in the condition of INSERT REPLACE ON. Consider "
+        "specifying an alias for these columns.",
+    )
+    REPLACE_BY_CONSTRAINT_VIOLATION = (
+        ErrorCode.REPLACE_BY_CONSTRAINT_VIOLATION,
+        "Written data violates a table constraint during REPLACE ON/USING '{expression}'.\n"
+        "{violation}",
+    )
     UNRESOLVED_REPLACE_USING_COLUMN = (
         ErrorCode.UNRESOLVED_REPLACE_USING_COLUMN,
         "Column {column} cannot be resolved in {relation}. Did you mean one of the following? "
         "[{columns}].",
     )
-    INVALID_WRITE_OPTION_REPLACE_BY = (
-        ErrorCode.INVALID_WRITE_OPTION,
-        "The options replaceOn and replaceUsing exclude each other. Use one of them.",
+    INCOMPATIBLE_DATAFRAME_OPTIONS = (
+        ErrorCode.INCOMPATIBLE_DATAFRAME_OPTIONS,
+        "The `{first}` option cannot be used with the `{second}` option for Delta tables.",
     )
     INVALID_WRITE_OPTION_REPLACE_USING = (
         ErrorCode.INVALID_WRITE_OPTION,

@@ -29,6 +29,7 @@ from typing import ClassVar
 from puredelta.error_table import ErrorCode, Message
 
 __all__ = [
+    "BROKEN_RULES",
     "CatalogError",
     "CommitUnknownError",
     "ConcurrentAppendException",
@@ -48,6 +49,15 @@ __all__ = [
     "TableNotFoundError",
     "UnsupportedError",
 ]
+
+BROKEN_RULES = frozenset(
+    {
+        ErrorCode.NOT_NULL_CONSTRAINT_VIOLATED,
+        ErrorCode.VIOLATE_CONSTRAINT_WITH_VALUES,
+        ErrorCode.EXCEED_CHAR_VARCHAR_LIMIT,
+    }
+)
+"""What a row does while a job runs: no class of PySpark's analyzer."""
 
 
 class DeltaError(Exception):

@@ -16,6 +16,7 @@ from puredelta.log.replay.table_log import TableLog
 
 OLD = [(1, "a", 1), (2, "b", 1), (3, "c", 2), (None, "n", 2)]
 NEW = [(1, "x", 9), (1, "y", 9), (4, "z", 9), (None, "m", 9)]
+ON = "DELTA_INSERT_REPLACE_ON_"
 COLUMNS = "id INT, v STRING, p INT"
 
 
@@ -100,10 +101,53 @@ def test_new_columns_are_added_by_merge_schema(path: str, new: DataFrame) -> Non
     assert len(found) == len(OLD) - 1 + len(NEW)
 
 
+def test_columns_of_one_relation_keep_its_name(active: SparkSession, path: str) -> None:
+    """delta-spark 4.4.0 does the same."""
+    rows = active.sql("SELECT s.*, 9 AS p FROM VALUES (1, 'x'), (2, 'y') AS s(id, v)")
+    left = overwrite(rows, path, replaceOn="t.id = s.id", targetAlias="t")
+    assert left == sorted([(1, "x", 9), (2, "y", 9), *OLD[2:]], key=str)
+
+
+def test_a_new_column_is_no_column_of_the_table(path: str, new: DataFrame) -> None:
+    rows = new.withColumn("more", F.lit(7)).alias("s")
+    with pytest.raises(AnalysisException, match=r"UNRESOLVED_INSERT_REPLACE_USING_COLUMN.* table"):
+        overwrite(rows, path, replaceUsing="more", mergeSchema="true")
+    with pytest.raises(AnalysisException, match=r"UNRESOLVED_COLUMNS_IN_CONDITION.*`t`\.`more`"):
+        overwrite(rows, path, replaceOn="t.more = 7", targetAlias="t", mergeSchema="true")
+
+
+def test_a_row_that_breaks_a_rule_names_the_option(
+    active: SparkSession, path: str, new: DataFrame
+) -> None:
+    active.sql(f"ALTER TABLE delta.`{path}` ADD CONSTRAINT small CHECK (p < 5)")
+    for options in (
+        {"replaceUsing": "id"},
+        {"replaceOn": "t.id = s.id", "targetAlias": "t"},
+    ):
+        with pytest.raises(AnalysisException) as caught:
+            overwrite(new.alias("s"), path, **options)
+        assert caught.value.getCondition() == (
+            "DELTA_REPLACE_ON_OR_USING_TABLE_CONSTRAINT_VIOLATION"
+        )
+        assert caught.value.getSqlState() == "44000"
+        text = str(caught.value)
+        assert next(iter(options.values())) in text
+        assert "CHECK constraint small (p < 5) violated" in text
+    assert shown(active, path) == sorted(OLD, key=str)
+
+
+def test_the_history_has_the_text_of_the_option(
+    active: SparkSession, path: str, new: DataFrame
+) -> None:
+    overwrite(new, path, replaceUsing=" id,p")
+    (commit,) = active.sql(f"DESCRIBE HISTORY delta.`{path}` LIMIT 1").collect()
+    assert commit.operationParameters["replaceUsingCols"] == "( id,p)"
+
+
 def test_append_ignores_it_and_a_new_table_takes_all_rows(
     active: SparkSession, path: str, new: DataFrame, tmp_path: Path
 ) -> None:
-    new.write.format("delta").mode("append").option("replaceUsing", "id").save(path)
+    new.write.format("delta").mode("append").option("replaceUsing", "nope").save(path)
     assert shown(active, path) == sorted([*OLD, *NEW], key=str)
     assert overwrite(new, f"{tmp_path}/other", replaceUsing="id") == sorted(NEW, key=str)
 
@@ -136,13 +180,42 @@ def test_other_ways_to_write(active: SparkSession, path: str, new: DataFrame) ->
             "DELTA_DYNAMIC_PARTITION_OVERWRITE_INCOMPATIBLE_REPLACE_ON_OR_USING",
             IllegalArgumentException,
         ),
-        ({"replaceUsing": "id", "replaceOn": "id = 1"}, "DELTA_", PySparkException),
+        (
+            {"replaceUsing": "id", "partitionOverwriteMode": "static"},
+            "DELTA_DYNAMIC_PARTITION_OVERWRITE_INCOMPATIBLE_REPLACE_ON_OR_USING",
+            IllegalArgumentException,
+        ),
+        (
+            {"replaceUsing": "id", "replaceOn": "id = 1"},
+            "DELTA_INCOMPATIBLE_DATAFRAME_OPTIONS",
+            IllegalArgumentException,
+        ),
+        (
+            {"replaceUsing": "id", "overwriteSchema": "true"},
+            "DELTA_INCOMPATIBLE_DATAFRAME_OPTIONS",
+            IllegalArgumentException,
+        ),
+        (
+            {"replaceOn": "t.id = s.id", "targetAlias": "t", "dataChange": "false"},
+            "DELTA_INCOMPATIBLE_DATAFRAME_OPTIONS",
+            IllegalArgumentException,
+        ),
         ({"replaceUsing": "id p"}, "DELTA_", PySparkException),
         ({"replaceUsing": "id.p"}, "DELTA_", PySparkException),
         ({"replaceUsing": "id,"}, "DELTA_", PySparkException),
         ({"replaceOn": "true) OR (true"}, "PARSE_SYNTAX_ERROR", PySparkException),
         ({"replaceUsing": ""}, "DELTA_", PySparkException),
-        ({"replaceOn": "t.nope = 1", "targetAlias": "t"}, "", PySparkException),
+        *(
+            ({"replaceOn": text, "targetAlias": alias}, f"{condition}] ", AnalysisException)
+            for alias, text, condition in (
+                ("t", "t.nope = 1", f"{ON}UNRESOLVED_COLUMNS_IN_CONDITION"),
+                ("t", "z.id = 1", f"{ON}UNRESOLVED_COLUMNS_IN_CONDITION"),
+                ("t", "id = 1", f"{ON}AMBIGUOUS_COLUMNS_IN_CONDITION"),
+                ("s", "s.id = 1", f"{ON}AMBIGUOUS_COLUMNS_IN_CONDITION"),
+                ("t", "1", "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN"),
+                ("t", "max(t.id) = 1", "INVALID_WHERE_CONDITION"),
+            )
+        ),
     ],
 )
 def test_what_is_refused_changes_nothing(

@@ -206,8 +206,15 @@ class ReplaceBy:
     """Columns of equal values (``replaceUsing``)."""
     condition: str | None = None
     """A condition on rows of both sides instead (``replaceOn``)."""
+    given: str = ""
+    """The text of the option."""
     target_alias: str = TARGET
     source_alias: str = SOURCE
+
+    @property
+    def option(self) -> str:
+        """The option of the write that asks for it."""
+        return "replaceUsing" if self.condition is None else "replaceOn"
 
     @property
     def text(self) -> str:

@@ -145,13 +145,17 @@ class WriteOptions:
         options_of_write._require_possible(given)
         return options_of_write
 
-    def require_allowed(self, partition_columns: Sequence[str]) -> None:
-        """Refuse a write to a partitioned table that the session forbids, in every mode.
+    def require_allowed(self, partition_columns: Sequence[str], *, overwrites: bool) -> None:
+        """Refuse a write to a partitioned table that the session forbids, in every mode, and an
+        overwrite of some rows that changes the columns of all.
 
         Raises:
             InvalidRequestError: see `may_replace_partitions`
-                (DYNAMIC_PARTITION_OVERWRITE_DISABLED).
+                (DYNAMIC_PARTITION_OVERWRITE_DISABLED), or ``overwriteSchema`` beside
+                ``replaceUsing`` or ``replaceOn`` (INCOMPATIBLE_DATAFRAME_OPTIONS).
         """
+        if self.replace_by is not None and self.change.overwrite and overwrites:
+            raise _excluded("overwriteSchema", self.replace_by.option)
         if self.replaces_partitions and partition_columns and not self.may_replace_partitions:
             raise InvalidRequestError(
                 Message.DYNAMIC_PARTITION_OVERWRITE_DISABLED, setting=DYNAMIC_OVERWRITE.key
@@ -169,15 +173,17 @@ class WriteOptions:
         if by is None:
             return {} if self.replace_where is None else {"predicate": self.replace_where}
         if by.condition is not None:
-            return {"replaceOnCond": by.condition}
-        return {"replaceUsingCols": f"({', '.join(by.columns)})"}
+            return {"replaceOnCond": by.given}
+        return {"replaceUsingCols": f"({by.given})"}
 
     def _require_possible(self, given: Mapping[str, str]) -> None:
         if self.replace_by is not None:
             if self.replace_where is not None:
                 raise InvalidRequestError(Message.OVERWRITE_BY_FILTER_WITH_REPLACE_BY)
-            if given.get("partitionOverwriteMode", "").lower() == "dynamic":
+            if "partitionOverwriteMode" in given:
                 raise InvalidRequestError(Message.DYNAMIC_OVERWRITE_WITH_REPLACE_BY)
+            if not self.data_change:
+                raise _excluded("dataChange", self.replace_by.option)
         if not self.replaces_partitions:
             return
         if self.replace_where is not None and "partitionOverwriteMode" in given:
@@ -240,9 +246,9 @@ def _replace_by(conf: Mapping[str, str], given: Mapping[str, str]) -> ReplaceBy 
             )
     using, on = given.get("replaceUsing"), given.get("replaceOn")
     if using is not None and on is not None:
-        raise InvalidRequestError(Message.INVALID_WRITE_OPTION_REPLACE_BY)
+        raise _excluded("replaceOn", "replaceUsing")
     if on is not None:
-        by, alias = ReplaceBy(condition=on), given.get("targetAlias")
+        by, alias = ReplaceBy(condition=on, given=on), given.get("targetAlias")
         return by if alias is None else replace(by, target_alias=alias)
     if using is None:
         return None
@@ -251,7 +257,11 @@ def _replace_by(conf: Mapping[str, str], given: Mapping[str, str]) -> ReplaceBy 
     is_list = len(names) == len(between) + 1 and all(token.means(",") for token in between)
     if not is_list or not all(map(is_identifier, names)):
         raise InvalidRequestError(Message.INVALID_WRITE_OPTION_REPLACE_USING, value=using)
-    return ReplaceBy(columns=tuple(map(unquoted, names)))
+    return ReplaceBy(columns=tuple(map(unquoted, names)), given=using)
+
+
+def _excluded(first: str, second: str) -> InvalidRequestError:
+    return InvalidRequestError(Message.INCOMPATIBLE_DATAFRAME_OPTIONS, first=first, second=second)
 
 
 def _is_dynamic(conf: Mapping[str, str], given: Mapping[str, str]) -> bool:

@@ -38,7 +38,7 @@ from puredelta.commands.statement.prepared import running_statement
 from puredelta.commands.statement.report import Report
 from puredelta.commands.write.complete_rows import checked_rows, complete_rows
 from puredelta.commands.write.options import SaveMode, WriteOptions
-from puredelta.errors import InvalidRequestError, Message
+from puredelta.errors import BROKEN_RULES, DeltaError, InvalidRequestError, Message
 from puredelta.log.commit.commit_request import CommitRequest, IfCreated, changed_definition
 from puredelta.log.files.file_table import FileTable, remove_file
 from puredelta.log.replay.snapshot import Snapshot
@@ -180,7 +180,6 @@ class PlannedWrite:
         existing, transaction = self.command.existing, self.command.transaction
         by = self.options.replace_by if self.overwrites else None
         if by is not None and existing is not None:
-            self.require_data_change(by.text)
             return self._replace_rows(existing, None)
         if where is not None:
             spark = self.command.spark
@@ -295,7 +294,16 @@ class PlannedWrite:
     def _replace_rows(self, existing: Snapshot, where: str | None) -> WriteOutcome:
         """Replace rows of a condition that splits files, or rows that new ones match."""
         rows, spec = self.replacement(existing, where)
-        outcome, report = replace_rows(self.command, rows, spec)
+        try:
+            outcome, report = replace_rows(self.command, rows, spec)
+        except DeltaError as error:
+            if spec.by is None or error.code not in BROKEN_RULES:
+                raise
+            raise InvalidRequestError(
+                Message.REPLACE_BY_CONSTRAINT_VIOLATION,
+                expression=spec.by.given,
+                violation=error.message,
+            ) from error
         return WriteOutcome(
             version=outcome.version,
             num_files=outcome.metrics["numFiles"],

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 
 from puredelta.commands.command import Command, command_on
@@ -39,6 +40,7 @@ from puredelta.protocol.actions.operations import Operation, WriteMode, write
 from puredelta.protocol.schema.types import StructType
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.resolve.bound_columns import outer_alias
+from puredelta.spark.resolve.table_attributes import table_identity
 from puredelta.spark.session.names import require_no_helper_names
 from puredelta.spark.session.session import SessionInfo
 from puredelta.spark.session.types import (
@@ -103,10 +105,11 @@ def plan_write(rows: DataFrame, log: TableLog, request: WriteRequest) -> Planned
     command = command_on(rows.sparkSession, log, existing, write_capability(mode))
     options = WriteOptions.parse(command.session.settings, request.options)
     config = _planned_config(command, columns_of(rows), request, options)
-    options.require_allowed(config.partition_columns)
+    options.require_allowed(config.partition_columns, overwrites=mode is SaveMode.OVERWRITE)
     command = with_write_settings(command, options)
-    if options.replace_by is not None:
-        by = _resolved(options.replace_by, rows, config, command.session)
+    if options.replace_by is not None and mode is SaveMode.OVERWRITE:
+        known = config if existing is None else existing.config
+        by = _resolved(options.replace_by, rows, known, command.session)
         options = replace(options, replace_by=by)
     bound = command.bind(rows)
     if request.check is not None and not command.already_committed():
@@ -126,12 +129,18 @@ def plan_write(rows: DataFrame, log: TableLog, request: WriteRequest) -> Planned
 def _resolved(
     by: ReplaceBy, rows: DataFrame, config: TableConfig, session: SessionInfo
 ) -> ReplaceBy:
-    """Return a comparison with the alias that the new rows have.
+    """Return a comparison with the alias that the new rows have; runs no job.
 
     Raises:
         InvalidRequestError: the table or the rows have no such column
-            (UNRESOLVED_INSERT_REPLACE_USING_COLUMN).
+            (UNRESOLVED_REPLACE_USING_COLUMN), or a condition names none or two
+            (REPLACE_ON_UNRESOLVED_COLUMNS, REPLACE_ON_AMBIGUOUS_COLUMNS).
     """
+    if by.condition is not None:
+        alias = outer_alias(rows)
+        by = by if alias is None else replace(by, source_alias=alias)
+        _require_resolved(by, rows, config)
+        return by
     for relation, names in (("table", config.schema.names), ("query", rows.columns)):
         known = {_folded(name, session) for name in names}
         for name in by.columns:
@@ -142,8 +151,28 @@ def _resolved(
                     relation=relation,
                     columns=", ".join(map(quoted, names)),
                 )
-    alias = None if by.condition is None else outer_alias(rows)
-    return by if alias is None else replace(by, source_alias=alias)
+    return by
+
+
+_REPLACE_ON_ERRORS = {
+    "UNRESOLVED_COLUMN": (Message.REPLACE_ON_UNRESOLVED_COLUMNS, "objectName"),
+    "AMBIGUOUS_REFERENCE": (Message.REPLACE_ON_AMBIGUOUS_COLUMNS, "name"),
+}
+"""By the class of Spark: the error, and Spark's parameter with the name of the column."""
+
+
+def _require_resolved(by: ReplaceBy, rows: DataFrame, config: TableConfig) -> None:
+    """Let Spark analyze a condition as a filter over the table and the new rows."""
+    table = table_identity(rows.sparkSession, config.schema).alias(by.target_alias)
+    try:
+        _ = table.crossJoin(rows.alias(by.source_alias)).where(by.text).schema
+    except AnalysisException as error:
+        known = _REPLACE_ON_ERRORS.get((error.getCondition() or "").partition(".")[0])
+        if known is None:
+            raise
+        message, parameter = known
+        names = (error.getMessageParameters() or {}).get(parameter, by.text)
+        raise InvalidRequestError(message, columns=names) from error
 
 
 def _folded(name: str, session: SessionInfo) -> str:

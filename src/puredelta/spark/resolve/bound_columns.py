@@ -36,13 +36,19 @@ Replaced = Callable[[int, str], str | None]
 
 
 def outer_alias(rows: DataFrame) -> str | None:
-    """Return the alias of a DataFrame as its columns know it."""
+    """Return the alias of a DataFrame as its columns know it.
+
+    Columns of one relation keep its name, if a classic session has selected some of them.
+    """
     if is_connect(rows.sparkSession):
         return next(iter(outer_name(rows)[-1:]), None)
     shown = analyzed_plan(rows)
     while shown.kind in _TRANSPARENT:
         shown = shown.child()
-    return shown.alias if shown.kind == _ALIAS else None
+    if shown.kind == _ALIAS:
+        return shown.alias
+    names = {name for column in shown.output() for name in column.qualifier()[-1:]}
+    return names.pop() if len(names) == 1 else None
 
 
 def outer_name(rows: DataFrame) -> tuple[str, ...]:

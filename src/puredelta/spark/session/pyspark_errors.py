@@ -26,6 +26,7 @@ from pyspark.errors import (
 from pyspark.errors.exceptions.captured import SparkRuntimeException
 
 from puredelta.errors import (
+    BROKEN_RULES,
     CorruptTableError,
     DeltaError,
     ErrorCode,
@@ -94,6 +95,7 @@ _ARGUMENTS = frozenset(
         ErrorCode.INVALID_WRITE_OPTION,
         ErrorCode.OVERWRITE_BY_FILTER_WITH_REPLACE_BY,
         ErrorCode.DYNAMIC_OVERWRITE_WITH_REPLACE_BY,
+        ErrorCode.INCOMPATIBLE_DATAFRAME_OPTIONS,
         ErrorCode.ILLEGAL_USAGE,
         ErrorCode.VACUUM_RETENTION_PERIOD_NEGATIVE,
         ErrorCode.VACUUM_RETENTION_PERIOD_TOO_SHORT,
@@ -107,16 +109,6 @@ _OPERATIONS = frozenset(
         ErrorCode.MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW,
     }
 )
-_ROWS = frozenset(
-    {
-        ErrorCode.NOT_NULL_CONSTRAINT_VIOLATED,
-        ErrorCode.VIOLATE_CONSTRAINT_WITH_VALUES,
-        ErrorCode.EXCEED_CHAR_VARCHAR_LIMIT,
-    }
-)
-"""What a row did while a job ran: no class of PySpark's analyzer."""
-
-
 _FAILED_READ = re.compile(
     r"FAILED_READ_FILE(?:\.(?P<kind>[A-Z_]+))?\] Encountered error while reading file "
     r"(?P<path>\S+?)\.?\s"
@@ -275,7 +267,7 @@ def take_spark_class(error: Exception) -> None:
 
 
 def _kind(error: DeltaError) -> type[DeltaError] | None:
-    if isinstance(error, PySparkException) or error.code in _ROWS:
+    if isinstance(error, PySparkException) or error.code in BROKEN_RULES:
         return None
     if type(error) is TableNotFoundError:
         return NoSuchTableError
