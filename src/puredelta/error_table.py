@@ -743,9 +743,6 @@ class ErrorCode(Enum):
     JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE = ("JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE", "42K0E",
         "ON is no condition.",
         "Write a comparison.")
-    UNSUPPORTED_STORE_ASSIGNMENT = ("DELTA_UNSUPPORTED_STORE_ASSIGNMENT", "0A000",
-        "The setting asks for an unknown way to cast.",
-        "Use ANSI, STRICT or LEGACY.")
     OPERATION_NOT_ALLOWED_DETAIL = ("DELTA_OPERATION_NOT_ALLOWED_DETAIL", "0AKDC",
         "The statement is not possible for Delta tables.",
         "See [SQL](sql.md).")
@@ -2507,11 +2504,6 @@ class Message(Enum):
         "`{quoted_name}` due to an overflow. Use `try_cast` on the input value to tolerate "
         "overflow and return NULL instead. If necessary, set spark.sql.storeAssignmentPolicy "
         'to "LEGACY" to bypass this error.',
-    )
-    UNSUPPORTED_STORE_ASSIGNMENT = (
-        ErrorCode.UNSUPPORTED_STORE_ASSIGNMENT,
-        "spark.sql.storeAssignmentPolicy=LEGACY is not available over Spark Connect while "
-        "spark.sql.ansi.enabled is true. Set that to false, or use the policy ANSI.",
     )
     UPDATE_SCHEMA_MISMATCH_EXPRESSION = (
         ErrorCode.UPDATE_SCHEMA_MISMATCH_EXPRESSION,

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -81,6 +81,7 @@ def main(directory: Path) -> None:
     answers["dropped_features"] = dropped_features(spark, directory / "dropped_features")
     answers["filled_columns"] = filled_columns(spark, directory / "filled_columns")
     answers["bound_columns"] = bound_columns(spark, directory / "bound_columns")
+    answers["legacy"] = legacy(spark, directory / "legacy")
     answers["refused"] = refused(spark, directory / "refused")
     answers["moments"] = moments(spark, directory / "moments")
     spark.stop()
@@ -202,6 +203,33 @@ def dropped_features(spark: SparkSession, root: Path) -> list[object]:
         puredelta.sql(spark, f"ALTER TABLE delta.`{root}` {change}")
     left = [list(row) for row in puredelta.read(spark, log.root_uri).sort("k").collect()]
     return [left, tracked_rows(spark, log) == ids]
+
+
+def legacy(spark: SparkSession, root: Path) -> list[object]:
+    """The casts of a policy, and of a setting of delta-spark, that are not the session's own."""
+    target = f"delta.`{root}`"
+    puredelta.sql(spark, f"CREATE TABLE {target} (id INT, v INT) USING delta")
+    spark.conf.set("spark.sql.storeAssignmentPolicy", "LEGACY")
+    rows = spark.sql("SELECT * FROM VALUES (1, '7'), (2, 'abc'), (3, '5000000000') AS r(id, v)")
+    puredelta.sql(spark, f"INSERT INTO {target} SELECT * FROM {{rows}}", rows=rows)
+    row = "SELECT 1 AS id, array(5000000000L, 6L) AS l"
+    puredelta.sql(
+        spark,
+        f"MERGE INTO {target} t USING ({row}) s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET v = s.l[0]",
+    )
+    spark.conf.unset("spark.sql.storeAssignmentPolicy")
+    found: list[object] = [sorted(map(list, puredelta.read(spark, str(root)).collect()))]
+    spark.conf.set(_FOLLOWS, "true")
+    try:
+        puredelta.sql(spark, f"UPDATE {target} SET v = '1 000' WHERE id = 2")
+    except PySparkException as error:
+        found.append(error.getCondition())
+    spark.conf.unset(_FOLLOWS)
+    return found
+
+
+_FOLLOWS = "spark.databricks.delta.updateAndMergeCastingFollowsAnsiEnabledFlag"
 
 
 def refused(spark: SparkSession, root: Path) -> list[object]:

@@ -41,6 +41,12 @@ def test_columns_bound_to_frames(answers: dict[str, Any]) -> None:
     assert refused == "CANNOT_RESOLVE_DATAFRAME_COLUMN"
 
 
+def test_m61_casts_of_another_mode_than_the_sessions(answers: dict[str, Any]) -> None:
+    rows, refused = answers["legacy"]
+    assert rows == [[1, 705032704], [2, None], [3, None]]
+    assert refused == "CAST_INVALID_INPUT"
+
+
 def test_several_matches(answers: dict[str, Any]) -> None:
     assert answers["refused"] == ["MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW", True]
 

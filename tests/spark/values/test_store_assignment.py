@@ -11,7 +11,7 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
 from puredelta.spark.session.session import SessionInfo, StoreAssignment
 from puredelta.spark.values.casters import ClassicCaster, ConnectCaster
 from puredelta.spark.values.row_errors import decode_row_error
@@ -32,7 +32,7 @@ def ddl(text: str) -> T.DataType:
 def assign(request: pytest.FixtureRequest, spark: SparkSession) -> Any:
     """Assign the value of an expression to a type; ``public`` is what Connect uses."""
     public = request.param == "public"
-    caster = ConnectCaster(ansi=False) if public else ClassicCaster(spark)
+    caster = ConnectCaster() if public else ClassicCaster(spark)
 
     def run(expression: str, to: str, mode: CastMode = CastMode.CHECKED) -> Any:
         rows = spark.range(1).select(F.expr(expression).alias("v"))
@@ -210,11 +210,6 @@ def test_legacy_wraps_around_or_gives_null(spark: SparkSession, conf: Any, ansi:
         )
     )
     assert tuple(made.collect()[0]) == (705032704, None, None, b"\0\0\0\5")
-
-
-def test_legacy_over_connect_needs_a_session_of_that_kind() -> None:
-    with pytest.raises(UnsupportedError, match=r"spark\.sql\.ansi\.enabled"):
-        ConnectCaster(ansi=True).cast(None, T.LongType(), mode=CastMode.LEGACY, column="c")
 
 
 @pytest.mark.parametrize(

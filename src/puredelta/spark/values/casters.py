@@ -7,7 +7,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from typing_extensions import assert_never
 
-from puredelta.errors import ErrorCode, Message, UnsupportedError
+from puredelta.errors import ErrorCode
+from puredelta.spark.connect.messages import cast_in_mode
 from puredelta.spark.jvm import casts
 from puredelta.spark.jvm.expressions import Expression, column_of
 from puredelta.spark.session.session import SessionInfo
@@ -54,28 +55,19 @@ def _value(expression: Expression) -> Value:
 class ConnectCaster:
     """The same from public functions.
 
-    ``try_cast`` gives NULL for what does not fit, in either mode of the session; a value
-    that was not NULL then raises. Arrays and maps are cast by element, so that one element
+    Spark's check of overflows is not among them: ``try_cast`` gives NULL for what does not fit, and
+    a value that was not NULL then raises. Arrays and maps are cast by element, so that one element
     that does not fit cannot become NULL unseen.
     """
 
-    def __init__(self, *, ansi: bool) -> None:
-        self._ansi = ansi
-
     def cast(self, value: Column, to: T.DataType, *, mode: CastMode, column: str) -> Column:
-        """Return the value as ``to``.
-
-        Raises:
-            UnsupportedError: LEGACY casts in a session whose own casts are ANSI.
-        """
+        """Return the value as ``to``."""
         match mode:
-            case CastMode.LEGACY:
-                if self._ansi:
-                    raise UnsupportedError(Message.UNSUPPORTED_STORE_ASSIGNMENT)
-                return value.cast(to)
+            case CastMode.LEGACY | CastMode.ANSI:
+                return cast_in_mode(value, to, mode.value)
             case CastMode.UP_CAST:
                 return value.cast(to)
-            case CastMode.CHECKED | CastMode.ANSI:
+            case CastMode.CHECKED:
                 return self._guarded(value, to, column)
             case _:
                 assert_never(mode)
@@ -101,7 +93,7 @@ class ConnectCaster:
 
 def caster_of(spark: SparkSession, session: SessionInfo) -> Caster:
     """Return the one for this kind of session."""
-    return ConnectCaster(ansi=session.ansi) if session.is_connect else ClassicCaster(spark)
+    return ConnectCaster() if session.is_connect else ClassicCaster(spark)
 
 
 def _failure(value: Column, to: T.DataType, column: str) -> Column:
