@@ -159,7 +159,11 @@ def test_a_view_keeps_a_query_that_its_server_cannot_analyze() -> None:
     assert text.startswith("SELECT CAST(NULL AS bigint) AS `id`, CAST(NULL AS string) AS `odd ``n")
     assert "\n" not in text
     assert _shown(f"View Text: {text}").view() == ViewEntry(
-        text=query, namespace=("spark_catalog", "default"), database="", name="v"
+        text=query,
+        namespace=("spark_catalog", "default"),
+        database="",
+        name="v",
+        queried=("id",),
     )
     stored = _shown(f"View Text: {text}", database="db").view()
     assert stored is not None

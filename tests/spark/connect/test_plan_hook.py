@@ -70,7 +70,7 @@ def test_a_request_stays_as_it_is_and_can_be_sent_again() -> None:
         ("input_files", Use.ROWS),
         ("is_streaming", Use.COLUMNS),
         ("tree_string", Use.COLUMNS),
-        ("semantic_hash", Use.COLUMNS),
+        ("semantic_hash", Use.MEANING),
     ],
 )
 def test_uses_of_questions(kind: str, use: Use) -> None:
@@ -98,7 +98,7 @@ def test_both_plans_of_a_comparison() -> None:
     request.same_semantics.target_plan.root.CopyFrom(marked())
     request.same_semantics.other_plan.root.CopyFrom(marked())
     sent, uses = planned(request)
-    assert uses == [Use.COLUMNS] * 2
+    assert uses == [Use.MEANING] * 2
     assert sent.same_semantics.other_plan.root.range.end == 7
 
 

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 import puredelta
 from puredelta.errors import DeltaError
 from puredelta.log.replay.table_log import TableLog
+from puredelta.tables import DeltaTable
 
 
 def own_reads(spark: SparkSession, directory: Path) -> Any:
@@ -59,4 +61,32 @@ def own_reads(spark: SparkSession, directory: Path) -> Any:
     puredelta.write(spark.range(1), empty, mode="append")
     path = empty
     found["older and empty"] = appended(nothing)
-    return found
+    return {**found, "renewed": _renewed(spark, directory)}
+
+
+def _renewed(spark: SparkSession, directory: Path) -> list[Any]:
+    """Frames of an older version show the newest one to a write, in any part of a plan."""
+    path = str(directory / "renewed")
+    puredelta.write(spark.range(3).selectExpr("id", "id * 10 AS v"), path)
+    rows = puredelta.read(spark, path)
+    both = rows.alias("a").join(rows.alias("b"), F.col("a.id") == F.col("b.id") + 1)
+    united = rows.union(rows).where("id > 4").distinct()
+    found: list[Any] = []
+    for n, stale in enumerate((rows.where(rows["id"] == 3), both.select("a.id", "b.v"), united)):
+        puredelta.write(spark.range(3 + n, 4 + n).selectExpr("id", "id AS v"), path, mode="append")
+        puredelta.write(stale, path, mode="overwrite")
+        found.append(sorted(map(list, puredelta.read(spark, path).collect())))
+    merge = DeltaTable.forPath(spark, path).alias("t").merge(rows.alias("s"), "t.id = s.id")
+    merge.whenMatchedUpdate(set={"v": rows["v"] + 1}).execute()
+    found.append(sorted(map(list, puredelta.read(spark, path).collect())))
+    for change in ("ADD COLUMNS (w INT)", "ALTER COLUMN id COMMENT 'c'", "DROP COLUMN v"):
+        puredelta.sql(spark, f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES {_MAPPED}")
+        puredelta.sql(spark, f"ALTER TABLE delta.`{path}` {change}")
+        try:
+            puredelta.write(rows, path, mode="append")
+        except DeltaError as error:
+            found.append(error.code.error_class)
+    return [*found, puredelta.read(spark, path).count()]
+
+
+_MAPPED = "('delta.columnMapping.mode' = 'name')"

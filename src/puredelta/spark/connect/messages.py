@@ -7,6 +7,7 @@ needed: only clients have what those modules import.
 
 from __future__ import annotations
 
+import copy
 import importlib
 import logging
 import sys
@@ -16,7 +17,7 @@ from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import types as T
 
 from puredelta.catalogs.transport import without_secrets
@@ -115,6 +116,20 @@ def rows_of(plan: Message, like: DataFrame) -> DataFrame:
     return relation_rows(like.sparkSession, plan, keep=origin._plan)  # noqa: SLF001
 
 
+def with_plan(rows: DataFrame, message: Message, *, keep: object) -> DataFrame:
+    """Return a frame under the names and ids of another one, whose plan is sent as a message.
+
+    ``keep`` lives as long as the frame.
+    """
+    origin: Any = rows
+    plan = copy.copy(origin._plan)  # noqa: SLF001
+    known = type(plan)
+    plan.__class__ = type(known.__name__, (known,), {"plan": lambda _, __: message})
+    setattr(plan, _KEPT, (origin._plan, keep))  # noqa: SLF001
+    made: DataFrame = type(origin)(plan, rows.sparkSession)
+    return made
+
+
 def relation_rows(spark: SparkSession, relation: Message, *, keep: object = None) -> DataFrame:
     """Return a relation as a frame.
 
@@ -197,6 +212,17 @@ def alias_rows(rows: DataFrame, parts: Sequence[str]) -> DataFrame:
     return found
 
 
+def cast_in_mode(value: Column, to: T.DataType, mode: str) -> Column:
+    """Return a client's column cast as an ``ansi`` or a ``legacy`` session casts it.
+
+    PySpark has a call for the third mode alone: ``try_cast``.
+    """
+    made: Any = value.cast(to)
+    made._expr._eval_mode = mode  # noqa: SLF001 - there is no public way
+    found: Column = made
+    return found
+
+
 def with_known_columns(rows: DataFrame, columns: T.StructType) -> DataFrame:
     """Return the same frame, which tells its columns without a request if it is a client's.
 
@@ -230,9 +256,14 @@ def not_streaming(rows: DataFrame) -> DataFrame:
 
 def empty_rows(spark: SparkSession, schema: T.StructType) -> DataFrame:
     """Return a frame of no rows, without a request."""
+    return with_known_columns(relation_rows(spark, empty_relation(schema)), schema)
+
+
+def empty_relation(schema: T.StructType) -> Message:
+    """Return a relation of no rows."""
     relation = new_relation()
     relation.local_relation.schema = schema.json()
-    return with_known_columns(relation_rows(spark, relation), schema)
+    return relation
 
 
 def local_rows(spark: SparkSession, table: pa.Table, schema: T.StructType) -> DataFrame:

@@ -31,7 +31,9 @@ class Use(Enum):
     BOUND = "bound"
     """Its rows become a frame, whose plans may name columns that it does not show: a text."""
     COLUMNS = "columns"
-    """Nothing but its columns or its meaning is asked for."""
+    """Nothing but its columns is asked for."""
+    MEANING = "meaning"
+    """It is compared with other plans."""
     WHOLE = "whole"
     """Later plans may see less of it than it shows: a view."""
     CACHED = "cached"
@@ -46,6 +48,8 @@ _USES = {
     "persist": Use.CACHED,
     "unpersist": Use.UNCACHED,
     "get_storage_level": Use.WHOLE,
+    "same_semantics": Use.MEANING,
+    "semantic_hash": Use.MEANING,
 }
 """The uses of an ``AnalyzePlan`` request by its kind; any other one is about columns."""
 _USES_OF_COMMANDS = {"create_dataframe_view": Use.WHOLE, "sql_command": Use.BOUND}

@@ -1,6 +1,6 @@
 r"""The conditions and columns with which the optimizer would read a table, asked over Connect.
 
-The plan is explained with another scan in the place of the table's: one without files, whose
+The plan is explained with another scan in the place of the table's: one of a file at most, whose
 columns have random names below a projection to the real ones. The physical plan names the filters
 that Spark pushes into that scan, and the columns that it reads::
 
@@ -82,7 +82,7 @@ Zone: TypeAlias = Callable[[], dt.tzinfo | None]
 
 @dataclass(frozen=True, slots=True)
 class Skeleton:
-    """The columns of a scan without files, with random names."""
+    """The columns of such a scan, with random names."""
 
     columns: Mapping[str, tuple[str, DataType]]
     """The names and types of the table's columns, by the random names."""

@@ -19,10 +19,12 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
 
 from puredelta.errors import Message as ErrorMessage
 from puredelta.errors import UnsupportedError
@@ -34,6 +36,7 @@ from puredelta.spark.connect.messages import (
     RELATION,
     Message,
     copy_of,
+    empty_relation,
     every_message,
     kind_of,
     new_relation,
@@ -46,7 +49,8 @@ from puredelta.spark.connect.plan_hook import Use, is_query, watch_plans
 from puredelta.spark.connect.pushed_filters import Needed, Skeleton, needed_of, zone_in
 from puredelta.spark.resolve.plan_conditions import Column, TableRead, table_reads
 from puredelta.spark.resolve.plan_metadata import mentions_metadata, show_metadata
-from puredelta.spark.scan.skippable_files import SkippableFiles
+from puredelta.spark.scan.skippable_files import SkippableFiles, data_files
+from puredelta.spark.session.data_access import as_glob
 from puredelta.spark.session.delta_conf import BOUNDS_TELL_NAN, STATS_SKIPPING
 from puredelta.spark.session.names import METADATA
 from puredelta.spark.session.session import known_settings
@@ -81,6 +85,8 @@ class LateScan:
     files: SkippableFiles
     make: Callable[[FileTable, frozenset[str] | None], DataFrame]
     """Returns the rows of some files; columns that are not in the names may be NULL."""
+    shown: T.StructType
+    """The columns that a frame of the rows shows."""
     settings: Mapping[str, str]
     """Of the session, when the frame was made."""
     by_column: bool
@@ -123,6 +129,16 @@ class LateScan:
             if self.with_metadata is not None and _shows_metadata(mark):
                 return plan_of(self.with_metadata(files))
             return plan_of(self.make(files, names))
+
+    def nothing(self, mark: Message) -> Message:
+        """Return a relation of no rows for a mark; Spark's log warns of a scan without files."""
+        if self.with_metadata is not None and _shows_metadata(mark):
+            return self.relation(mark, self.first(0))
+        return empty_relation(self.shown)
+
+    def first(self, n: int) -> FileTable:
+        """Return the first files, at most ``n``."""
+        return self.files.table.take(range(min(len(self.files.table), n)))
 
 
 def late_rows(spark: SparkSession, scan: LateScan, options: Mapping[str, str]) -> DataFrame:
@@ -201,7 +217,7 @@ class LatePlanner:
             self._remember(plan, use)
         if use not in {Use.ROWS, Use.BOUND}:
             for relation, scan in list(_marks(plan)):
-                _replace(relation, scan, none=use is Use.COLUMNS, keep_one=names_metadata)
+                put_relation(relation, _for_use(relation, scan, use, keep_one=names_metadata))
             return
         if self._cached:
             self._keep_cached(plan)
@@ -222,7 +238,7 @@ class LatePlanner:
                 continue
             if message.SerializeToString(deterministic=True) in self._cached:
                 for relation, scan in list(_marks(message)):
-                    _replace(relation, scan)
+                    put_relation(relation, scan.relation(relation, scan.files.table))
 
     def _choose(self, outer: Message, *, by_column: bool, keep_one: bool) -> None:
         """Replace the marks in a relation by the files and, ``by_column``, columns it needs."""
@@ -247,9 +263,12 @@ class LatePlanner:
             more = needed.get(n, Needed())
             chosen = scan.chosen([*read.conditions, *more.conditions])
             names = more.columns if by_column and scan.by_column else None
-            if keep_one and not len(chosen):
-                chosen = scan.files.table.take(range(min(len(scan.files.table), 1)))
-            _put(read.relation, scan.relation(read.relation, chosen, names))
+            new = (
+                scan.relation(read.relation, chosen, names)
+                if len(chosen) or not len(scan.files)
+                else _few(read.relation, scan, keep_one=keep_one)
+            )
+            put_relation(read.relation, new)
 
     def _asked(
         self, outer: Message, reads: Sequence[TableRead], asked: Sequence[int]
@@ -261,12 +280,9 @@ class LatePlanner:
         places = {id(reads[n].relation): n for n in asked}
         skeletons = {n: Skeleton.of(scan.schema) for n in asked
                      if (scan := late_scan_of(reads[n].relation)) is not None}  # fmt: skip
-        question = _with_skeletons(spark, outer, places, skeletons)
-        try:
-            frame: Any = relation_rows(spark, question)
-            explained = frame._explain_string(mode="formatted")  # noqa: SLF001 - prints else
-        except PySparkException:
-            return {}  # the plan itself is refused soon
+        explained = _explained(spark, partial(_with_skeletons, spark, outer, places, skeletons))
+        if explained is None:
+            return {}
         answers = needed_of(explained, list(skeletons.values()), self._server_zone)
         return dict(zip(skeletons, answers, strict=True))
 
@@ -305,16 +321,25 @@ def _outermost(message: Message) -> list[Message]:
     return [found for part in parts_of(message) for found in _outermost(part)]
 
 
-def _replace(
-    relation: Message, scan: LateScan, *, none: bool = False, keep_one: bool = False
-) -> None:
-    """Replace a mark by all files, or by none; a scan of no file has no ``_metadata``."""
-    every = scan.files.table
-    some = every.take(range(min(len(every), 1)) if keep_one else [])
-    _put(relation, scan.relation(relation, some if none else every))
+def _for_use(mark: Message, scan: LateScan, use: Use, *, keep_one: bool) -> Message:
+    """Return what a mark is sent as if no row is computed now."""
+    match use:
+        case Use.COLUMNS:
+            return _few(mark, scan, keep_one=keep_one)
+        case Use.MEANING:  # the options of a scan tell table and version
+            return scan.relation(mark, scan.first(int(keep_one)))
+        case _:
+            return scan.relation(mark, scan.files.table)
 
 
-def _put(relation: Message, new: Message) -> None:
+def _few(mark: Message, scan: LateScan, *, keep_one: bool) -> Message:
+    """Return a relation of one file for a mark, or of none, which has no ``_metadata``."""
+    if keep_one and len(scan.files):
+        return scan.relation(mark, scan.first(1))
+    return scan.nothing(mark)
+
+
+def put_relation(relation: Message, new: Message) -> None:
     """Put another relation in the place of one; columns that are bound to it stay bound."""
     number = relation.common.plan_id if relation.common.HasField("plan_id") else None
     relation.CopyFrom(new)
@@ -322,28 +347,53 @@ def _put(relation: Message, new: Message) -> None:
         relation.common.plan_id = number
 
 
+def _explained(spark: SparkSession, question: Callable[[int], Message]) -> str | None:
+    """Return how the server would run a plan; None if the plan itself is refused soon.
+
+    ``question`` returns it with a number of files of each table. Spark's log warns of a scan
+    without files, and a file that is missing may be one that the plan does not read.
+    """
+    for num_files in (1, 0):
+        frame: Any = relation_rows(spark, question(num_files))
+        try:
+            return str(frame._explain_string(mode="formatted"))  # noqa: SLF001 - public: prints
+        except PySparkException as failure:
+            if failure.getCondition() != "PATH_NOT_FOUND":
+                return None
+    return None
+
+
 def _with_skeletons(
     spark: SparkSession,
     outer: Message,
     places: Mapping[int, int],
     skeletons: Mapping[int, Skeleton],
+    num_files: int,
 ) -> Message:
-    """Return a copy of a relation with skeletons in some places, and no files in the others."""
+    """Return a copy of a relation with skeletons in some places, and few files in all.
+
+    Of a place without rows the optimizer would make a plan that reads nothing elsewhere, either.
+    """
     question = copy_of(outer)
     for relation, (mark, scan) in zip(_marks(outer), _marks(question), strict=True):
         n = places.get(id(relation[0]))
+        some = scan.first(0 if scan.by_column else num_files)
         if n is None:
-            _replace(mark, scan, none=True)
+            put_relation(mark, scan.relation(mark, some))
         else:
-            _put(mark, _skeleton_relation(spark, scan, skeletons[n]))
+            put_relation(mark, _skeleton_relation(spark, scan, skeletons[n], some))
     return question
 
 
-def _skeleton_relation(spark: SparkSession, scan: LateScan, skeleton: Skeleton) -> Message:
+def _skeleton_relation(
+    spark: SparkSession, scan: LateScan, skeleton: Skeleton, files: FileTable
+) -> Message:
     kinds = to_spark(scan.schema)
     for field, other in zip(kinds.fields, skeleton.columns, strict=True):
         field.name, field.metadata = other, {}
-    rows = spark.read.schema(kinds).parquet()
+    uris = [file.uri for file in data_files(files, scan.files.root_uri)]
+    reader = spark.read.options(recursiveFileLookup="true").schema(kinds)  # no partitions
+    rows = reader.parquet(*map(as_glob, uris))
     names = skeleton.columns.items()
     return plan_of(rows.selectExpr(*(f"{n} AS {quoted(real)}" for n, (real, _) in names)))
 

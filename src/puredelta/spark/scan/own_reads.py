@@ -1,6 +1,6 @@
 """Reads of a table by the rows that are written to it.
 
-In a classic session the frame is changed to show the version that the write starts from, and
+The frame is changed to show the version that the write starts from, and in a classic session it
 reports the conditions of its reads. A Connect client sees only its own messages: a frame of this
 library carries its table and version in its options. The server is asked which tables names and
 SQL text read: two requests, and only for rows with names or text in them. Runs no job.
@@ -9,7 +9,7 @@ SQL text read: two requests, and only for rows with names or text in them. Runs 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -28,7 +28,13 @@ from puredelta.spark.jvm.frames import analyzed_plan, frame_of
 from puredelta.spark.jvm.plans import Plan, collected_metrics, empty_relation
 from puredelta.spark.resolve.predicate_from_json import SideColumn, predicate_of
 from puredelta.spark.scan.scan import TABLE_OPTION, TIME_TRAVEL_OPTION, VERSION_OPTION
-from puredelta.spark.scan.table_rows import PlanOrigin, find_origin, scanned_table, with_version
+from puredelta.spark.scan.table_rows import (
+    PlanOrigin,
+    find_origin,
+    scanned_table,
+    with_newer_scans,
+    with_version,
+)
 from puredelta.spark.session.session import is_connect
 from puredelta.spark.values.row_errors import decode_row_error
 
@@ -161,10 +167,7 @@ def bind_rows(
     if is_connect(rows.sparkSession):
         if only_subqueries:
             return BoundRows(rows=rows, reads=(None,))
-        found = connect_reads(rows, snapshot, is_table=is_table)
-        if found.reads_table and not found.is_current:
-            return Stale.UNREACHABLE
-        return BoundRows(rows=rows, reads=(None,) if found.reads_table else ())
+        return _bind_of_client(rows, snapshot, is_table=is_table)
     plan = analyzed_plan(rows)
     roots = plan.every_subquery() if only_subqueries else (plan, *plan.every_subquery())
     leaves = (leaf for root in roots for leaf in root.leaves)
@@ -181,6 +184,23 @@ def bind_rows(
     if renewed is None:
         return Stale.COLUMNS
     return BoundRows(rows=frame_of(rows.sparkSession, renewed), reads=reads)
+
+
+def _bind_of_client(rows: DataFrame, snapshot: Snapshot, *, is_table: IsTable) -> BoundRows | Stale:
+    def is_stale(options: Mapping[str, str]) -> bool:
+        return (
+            is_table(options[TABLE_OPTION])
+            and options[TIME_TRAVEL_OPTION] != "true"
+            and options[VERSION_OPTION] != str(snapshot.version)
+        )
+
+    renewed = with_newer_scans(rows, snapshot, is_stale=is_stale)
+    if renewed is None:
+        return Stale.COLUMNS
+    found = connect_reads(renewed, snapshot, is_table=is_table)
+    if found.reads_table and not found.is_current:
+        return Stale.UNREACHABLE
+    return BoundRows(rows=renewed, reads=(None,) if found.reads_table else ())
 
 
 def _reads(origin: PlanOrigin | None, is_table: IsTable) -> bool:

@@ -122,10 +122,15 @@ def _selected(rows: DataFrame, read: ScanColumns, *, with_position: bool) -> Dat
     selected = read.select(rows, *(POSITION if with_position else ()))
     if not is_connect(rows.sparkSession):
         return selected
-    fields = struct_as_nullable(without_table_metadata(read.wanted)).fields
+    fields = _shown(read).fields
     position = zip(POSITION, (T.IntegerType(), T.LongType()), strict=True)
     added = [T.StructField(*one) for one in position] if with_position else []
     return with_known_columns(selected, T.StructType([*fields, *added]))
+
+
+def _shown(read: ScanColumns) -> T.StructType:
+    """Return the columns that a frame of a client shows."""
+    return struct_as_nullable(without_table_metadata(read.wanted))
 
 
 def _late_scan(
@@ -150,6 +155,7 @@ def _late_scan(
     late = LateScan(
         files=SkippableFiles.of(snapshot),
         make=make,
+        shown=_shown(read),
         settings=settings,
         by_column=not is_for_spark(spark, snapshot.files, snapshot.root_uri),
         with_metadata=make_with_metadata if shows_ids else None,

@@ -8,20 +8,32 @@ its table, whatever the scan is made of. Spark Connect shows no plans, so none h
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
 
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.schema.types import PrimitiveType, StructField
+from puredelta.spark.connect.messages import (
+    RELATION,
+    Message,
+    copy_of,
+    every_message,
+    kind_of,
+    plan_of,
+    with_plan,
+)
 from puredelta.spark.jvm.expressions import aliased
 from puredelta.spark.jvm.file_index import SCAN_CLASS, relation_of
 from puredelta.spark.jvm.frames import analyzed_plan, logical_plan
 from puredelta.spark.jvm.plans import Plan, projected
+from puredelta.spark.scan.late_scan import late_scan_of, put_relation
 from puredelta.spark.scan.scan import TABLE_OPTION, TIME_TRAVEL_OPTION, VERSION_OPTION, scan
 from puredelta.spark.session.data_access import DataIo, data_io
 from puredelta.spark.session.session import is_connect
+from puredelta.spark.session.types import quoted
 
 _TAG = "puredelta.origin"
 
@@ -131,6 +143,37 @@ def with_version(
             return None
         replaced.append((part, new))
     return plan.with_replaced(replaced)
+
+
+def with_newer_scans(
+    rows: DataFrame, snapshot: Snapshot, *, is_stale: Callable[[Message], bool]
+) -> DataFrame | None:
+    """Return rows of a client that read a version of a table in the place of stale scans.
+
+    ``is_stale`` judges the reader options of a scan. None as for `with_version`; the same frame if
+    nothing is stale.
+    """
+    plan = copy_of(plan_of(rows))
+    relations = [part for part in every_message(plan) if kind_of(part) == RELATION]
+    marks = [part for part in relations if late_scan_of(part) is not None]
+    stale = [mark for mark in marks if is_stale(mark.read.data_source.options)]
+    if not stale:
+        return rows
+    fresh = table_rows(rows.sparkSession, snapshot, time_travel=False)
+    present = _shown(plan_of(fresh))
+    for mark in stale:
+        shown = _shown(mark)
+        if any(present.get(name) != kind for name, kind in shown.items()):
+            return None
+        same = fresh if list(shown) == list(present) else fresh.select(*map(quoted, shown))
+        put_relation(mark, plan_of(same))
+    return with_plan(rows, plan, keep=fresh)
+
+
+def _shown(mark: Message) -> dict[str, T.DataType]:
+    """Return the columns of a scan of a client, by name."""
+    found = late_scan_of(mark)
+    return {} if found is None else {f.name: f.dataType for f in found.shown.fields}
 
 
 def _with_columns_of(known: Plan, plan: Plan) -> Plan | None:
