@@ -147,6 +147,24 @@ def views(spark: SparkSession, directory: Path) -> Any:
     return [before, columns, after, numbers, hidden, shown]
 
 
+def qualifiers(spark: SparkSession, _: Path) -> Any:
+    """Columns of a target under its whole name, however short the statement names it."""
+    for text in (
+        "CREATE TABLE more.whole (id INT, v INT) USING delta",
+        "INSERT INTO more.whole VALUES (1, 1), (2, 2), (3, 3)",
+        (
+            "MERGE INTO more.whole USING (SELECT 1 AS id, 5 AS v) s ON {0}.id = s.id "
+            "WHEN MATCHED THEN UPDATE SET {0}.v = {0}.v + more.whole.v + s.v"
+        ),
+        "UPDATE more.whole SET {0}.v = {0}.v + 1 WHERE {0}.id = 2",
+        "DELETE FROM more.whole WHERE {0}.id = 3 AND whole.v = 3",
+    ):
+        spark.sql(text.format("spark_catalog.more.whole"))
+    table = puredelta.DeltaTable.forName(spark, "more.whole")
+    table.update("spark_catalog.more.whole.id = 1", {"v": "more.whole.v + whole.v"})
+    return shown(table.toDF())
+
+
 def others(spark: SparkSession, _: Path) -> Any:
     """Tables of another format, and errors."""
     spark.sql("CREATE TABLE other USING parquet AS SELECT 1 AS a")
@@ -346,12 +364,35 @@ def recorded(spark: SparkSession, directory: Path) -> Any:
     return replayed(spark, directory, all_cases()[::SAMPLE_EVERY])
 
 
+def changed_tables(spark: SparkSession, directory: Path) -> Any:
+    """Views over tables that got columns after them, or that have more than their entries."""
+    place = str(directory / "wide")
+    for text in (
+        f"CREATE TABLE wide (id BIGINT, v INT) USING delta LOCATION '{place}'",
+        "INSERT INTO wide VALUES (1, 10)",
+        "CREATE VIEW every_column AS SELECT * FROM wide",
+        "CREATE VIEW other_names (a, b) AS SELECT * FROM wide",
+        "CREATE TEMP VIEW of_session AS SELECT * FROM wide",
+        "ALTER TABLE wide ADD COLUMNS (w INT FIRST)",
+        "INSERT INTO wide VALUES (5, 2, 20)",
+    ):
+        spark.sql(text)
+    run_command(spark, f"CREATE TABLE narrow (none INT) USING delta LOCATION '{place}'")
+    spark.sql("CREATE TEMP VIEW of_narrow AS SELECT * FROM narrow")
+    names = ("every_column", "other_names", "of_session", "of_narrow")
+    found = [[spark.table(name).columns, shown(spark.table(name).fillna(0))] for name in names]
+    spark.sql("UPDATE of_narrow SET v = 11 WHERE id = 1")
+    return [*found, shown(spark.table("wide").where("id = 1"))]
+
+
 CHECKS: tuple[Callable[[SparkSession, Path], Any], ...] = (
     texts,
     frames,
     expressions,
     functions,
     views,
+    changed_tables,
+    qualifiers,
     others,
     made_again,
     databases,

@@ -30,8 +30,6 @@ from puredelta.commands.dml.spec import (
 )
 from puredelta.errors import InvalidRequestError, Message
 from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.catalog.catalog_entries import find_table
-from puredelta.spark.jvm.catalog import SESSION_CATALOG
 from puredelta.spark.resolve.table_attributes import qualified, table_identity
 from puredelta.spark.session.pyspark_errors import methods_like_pyspark
 from puredelta.statements.execute.views import (
@@ -40,7 +38,7 @@ from puredelta.statements.execute.views import (
     require_whole_columns,
     require_whole_table,
 )
-from puredelta.statements.names.names import find_location, require_table
+from puredelta.statements.names.names import find_location, qualifier_of, require_table
 from puredelta.statements.parse.table_name import TableName
 
 
@@ -71,11 +69,9 @@ def find_target(spark: SparkSession, name: TableName) -> MergeTarget | None:
     if view is not None:
         require_whole_table(view, name, "MERGE", log=log)
     columns = table_identity(spark, log.snapshot().config.schema)
-    entry = None if name.path is not None else find_table(spark, name.parts)
-    qualifier = name.qualifier if entry is None else (SESSION_CATALOG, entry.database, entry.name)
     return MergeTarget(
         log=log,
-        rows=qualified(columns, qualifier),
+        rows=qualified(columns, qualifier_of(spark, name)),
         view=None if view is None else name.parts[-1],
     )
 

@@ -184,11 +184,11 @@ def activate(spark: SparkSession, *, delta_module: bool = False) -> bool:
             stacklevel=2,
         )
         return False
-    if not _runs_sql(spark):
+    package = _CONNECT if is_connect(spark) else _CLASSIC
+    if package == _CLASSIC and not _runs_sql(spark):  # a server runs it already
         return False
     if delta_module:
         install_delta_module()
-    package = _CONNECT if is_connect(spark) else _CLASSIC
     with _lock:
         if package not in _active:
             _active[package] = patched(_owners(package))
@@ -226,9 +226,7 @@ def _has_jar(spark: SparkSession) -> bool:
 
 
 def _runs_sql(spark: SparkSession) -> bool:
-    """Return whether SQL runs with the settings of a classic session; a server runs it already."""
-    if is_connect(spark):
-        return True
+    """Return whether SQL runs with the settings of a classic session."""
     return _is_free_of_delta_spark(spark) and _loads_no_catalog(spark)
 
 

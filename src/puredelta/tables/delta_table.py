@@ -45,9 +45,10 @@ from puredelta.statements.names.names import (
     find_catalog_name,
     find_location,
     is_known,
+    qualifier_of,
     require_table,
 )
-from puredelta.statements.parse.table_name import parse_table_name
+from puredelta.statements.parse.table_name import TableName, parse_table_name
 from puredelta.tables.builders import (
     ColumnMapping,
     DeltaMergeBuilder,
@@ -272,8 +273,12 @@ class DeltaTable(TableMaintenance):
         return cls(OpenTable.open(sparkSession, os.fspath(path), storage_options=hadoopConf))
 
     @classmethod
-    def _at(cls, spark: SparkSession, path: str, catalog_name: str | None = None) -> DeltaTable:
-        return cls(OpenTable.open(spark, path), catalog_name=catalog_name)
+    def _at(cls, spark: SparkSession, path: str, name: TableName | None = None) -> DeltaTable:
+        if name is None:
+            return cls(OpenTable.open(spark, path))
+        parts = () if name.path is not None else qualifier_of(spark, name)
+        catalog_name = find_catalog_name(spark, name)
+        return cls(OpenTable.open(spark, path, name=parts), catalog_name=catalog_name)
 
     @classmethod
     def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> DeltaTable:
@@ -288,7 +293,7 @@ class DeltaTable(TableMaintenance):
         if location is None and not is_known(sparkSession, name):
             raise TableNotFoundError(Message.MISSING_DELTA_TABLE_FOR_NAME, table=tableOrViewName)
         address = require_table(sparkSession, location, tableOrViewName).address
-        return cls._at(sparkSession, address, find_catalog_name(sparkSession, name))
+        return cls._at(sparkSession, address, name)
 
     @classmethod
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:

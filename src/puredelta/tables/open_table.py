@@ -11,7 +11,12 @@ from puredelta.commands.dml.spec import RowSpec
 from puredelta.errors import InvalidRequestError, Message
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.resolve.bound_columns import bind_to
-from puredelta.spark.resolve.table_attributes import renewed_identity, table_identity, with_identity
+from puredelta.spark.resolve.table_attributes import (
+    qualified,
+    renewed_identity,
+    table_identity,
+    with_identity,
+)
 from puredelta.spark.scan.table_rows import table_rows
 from puredelta.spark.session.storage import open_log
 from puredelta.statements.names.names import missing_table
@@ -31,6 +36,7 @@ class OpenTable:
         columns: DataFrame,
         *,
         version: int | None = None,
+        name: tuple[str, ...] = (),
     ) -> None:
         self.version = version
         """The newest version when the table was opened, as far as it was read then."""
@@ -38,6 +44,8 @@ class OpenTable:
         self.log = log
         self._columns = self._latest = columns
         self._alias: str | None = None
+        self._name = name
+        """By which it was opened; empty for a path."""
 
     @classmethod
     def open(
@@ -46,8 +54,11 @@ class OpenTable:
         path: str,
         *,
         storage_options: Mapping[str, object] | None = None,
+        name: tuple[str, ...] = (),
     ) -> OpenTable:
         """Open the table at a path; ``storage_options`` are those of `open_log`.
+
+        ``name`` is that of the table in a catalog, if it was opened by it.
 
         Raises:
             TableNotFoundError: there is no Delta table (DELTA_MISSING_DELTA_TABLE).
@@ -58,7 +69,7 @@ class OpenTable:
         if log is None or snapshot is None:
             raise missing_table(log, f"`{path}`")
         columns = table_identity(spark, snapshot.config.schema)
-        return cls(spark, log, columns, version=snapshot.version)
+        return cls(spark, log, columns, version=snapshot.version, name=name)
 
     def under(self, alias: str) -> OpenTable:
         """Return the same table under an alias."""
@@ -68,11 +79,11 @@ class OpenTable:
 
     def columns(self) -> DataFrame:
         """Return an empty frame with the columns that the table had when it was opened."""
-        return self._aliased(self._columns)
+        return self._named(self._columns)
 
     def latest_columns(self) -> DataFrame:
         """Return an empty frame with the columns of the latest version."""
-        return self._aliased(self._renewed())
+        return self._named(self._renewed())
 
     def rows(self) -> DataFrame:
         """Return the rows of the latest version."""
@@ -94,6 +105,11 @@ class OpenTable:
     def _renewed(self) -> DataFrame:
         self._latest = renewed_identity(self._latest, self.log.snapshot().config.schema)
         return self._latest
+
+    def _named(self, rows: DataFrame) -> DataFrame:
+        if self._name and self._alias is None:
+            return qualified(rows, self._name)
+        return self._aliased(rows)
 
     def _aliased(self, rows: DataFrame) -> DataFrame:
         return rows if self._alias is None else rows.alias(self._alias)

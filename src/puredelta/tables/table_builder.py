@@ -26,7 +26,7 @@ from puredelta.spark.session.names import parse_name
 from puredelta.spark.session.pyspark_errors import methods_like_pyspark
 from puredelta.spark.session.storage import open_log
 from puredelta.spark.session.types import without_table_metadata
-from puredelta.statements.names.names import find_catalog_name, require_table
+from puredelta.statements.names.names import require_table
 from puredelta.statements.parse.table_name import TableName
 
 Table = TypeVar("Table")
@@ -62,7 +62,10 @@ class DeltaTableBuilder(Generic[Table]):
     """
 
     def __init__(
-        self, spark: SparkSession, mode: CreateMode, open_table: Callable[[str, str | None], Table]
+        self,
+        spark: SparkSession,
+        mode: CreateMode,
+        open_table: Callable[[str, TableName | None], Table],
     ) -> None:
         self._spark = spark
         self._mode = mode
@@ -179,7 +182,7 @@ class DeltaTableBuilder(Generic[Table]):
         )
         if self._name is not None and self._name.path is None:
             location = self._defined_by_name(self._name, definition)
-            return self._open_table(location, find_catalog_name(self._spark, self._name))
+            return self._open_table(location, self._name)
         location = self._path()
         log = open_log(self._spark, location)
         create_table(self._spark, log, definition, mode=self._mode)

@@ -258,7 +258,7 @@ _LAST_LOCATION = re.compile(r"^Location: (?P<location>.*)\n*\Z", re.MULTILINE)
 _VIEW = re.compile(
     r"^View Text: (?P<text>.*?)\n(?:View Original Text: (?P<original>.*?)\n)?"
     r"View Schema Mode: \w+\nView Catalog and Namespace: (?P<namespace>.*?)\n"
-    r"(?:View SQL Path: .*?\n)?View Query Output Columns: ",
+    r"(?:View SQL Path: .*?\n)?View Query Output Columns: (?:\[(?P<columns>.*?)\])?",
     re.MULTILINE | re.DOTALL,
 )
 
@@ -346,7 +346,19 @@ class _ShownEntry:
             namespace=parse_name(found["namespace"]) if found["namespace"] else (),
             database=self.database,
             name=self.name,
+            queried=_names_of(found["columns"] or ""),
         )
+
+
+def _names_of(text: str) -> tuple[str, ...]:
+    """Return the names in a list, which Spark 4.3 quotes and older releases do not.
+
+    >>> _names_of("`a`, `b, ``c`"), _names_of("a, b")
+    (('a', 'b, `c'), ('a', 'b'))
+    """
+    if not text.startswith("`"):
+        return tuple(text.split(", ")) if text else ()
+    return tuple(name.replace("``", "`") for name in re.findall("`((?:``|[^`])*)`", text))
 
 
 def kept_view_query(view: str, query: str, columns: T.StructType) -> str:

@@ -65,6 +65,8 @@ class ViewEntry:
     database: str
     """Of the view itself; empty for a temporary one."""
     name: str
+    queried: tuple[str, ...] = ()
+    """The columns that its query had when it was made, as far as a server tells."""
 
 
 def current_namespace(spark: SparkSession) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -211,8 +212,14 @@ def setting_of(spark: SparkSession, key: str, default: str) -> str:
 
 
 def parallelism(spark: SparkSession) -> int:
-    """Return the tasks that can run at once; 0 over Connect, where the number is unknown."""
-    return 0 if is_connect(spark) else spark.sparkContext.defaultParallelism
+    """Return the tasks that can run at once; 0 for a client whose server does not say."""
+    if not is_connect(spark):
+        return spark.sparkContext.defaultParallelism
+    found = _LOCAL_THREADS.match(setting_of(spark, "spark.master", ""))
+    return 0 if found is None else int(found[1])
+
+
+_LOCAL_THREADS = re.compile(r"local\[(\d+)")
 
 
 def is_connect(spark: SparkSession) -> bool:

@@ -22,7 +22,7 @@ from puredelta.protocol.schema.sql_lexer import mentions
 from puredelta.spark.catalog.relation_cache import cached_relations, find_relations
 from puredelta.spark.jvm.stored_text import Script
 from puredelta.spark.session.catalogs import find_identifier
-from puredelta.spark.session.names import FORMAT, METADATA
+from puredelta.spark.session.names import FORMAT
 from puredelta.spark.session.pyspark_errors import like_pyspark
 from puredelta.spark.session.session import is_connect
 from puredelta.statements.execute.alter import alter, describe_detail, show
@@ -40,7 +40,7 @@ from puredelta.statements.execute.namespaces import execute_in_catalog
 from puredelta.statements.execute.row_changes import change_rows
 from puredelta.statements.execute.tables import clone, concerns_delta, create_like, create_or_insert
 from puredelta.statements.execute.views import create_view
-from puredelta.statements.names.catalog_query import named_query
+from puredelta.statements.names.catalog_query import rows_of_query
 from puredelta.statements.names.named_columns import needed_columns, run_metadata_query
 from puredelta.statements.names.names import (
     find_location,
@@ -440,6 +440,4 @@ def run_query(
     if len(frames.rows) == num_given:
         is_same = named == text or frames.rows or args
         return None if is_same else spark.sql(named)
-    if is_connect(spark) and mentions(named, METADATA):
-        return named_query(spark, named, frames.rows)
-    return spark.sql(frames.template(named), **frames.rows)
+    return rows_of_query(spark, named, frames)

@@ -23,9 +23,10 @@ from puredelta.statements.execute.views import (
     require_whole_table,
     target_operation,
 )
-from puredelta.statements.names.catalog_query import whole_name, with_tables
+from puredelta.statements.names.catalog_query import rows_of_query, whole_name
 from puredelta.statements.names.names import (
     find_location,
+    qualifier_of,
     require_target,
     resolve_name,
     rows_in_catalog,
@@ -101,7 +102,7 @@ def _target_rows(spark: SparkSession, log: TableLog, target: Target, name: Table
     """Return an empty frame with the table's columns, under their names in the statement."""
     columns = table_identity(spark, log.snapshot().config.schema)
     if target.alias is None:
-        return qualified(columns, name.qualifier)
+        return qualified(columns, qualifier_of(spark, name))
     return columns.alias(target.alias)
 
 
@@ -119,7 +120,7 @@ def source_rows(
         case SourceQuery():
             query = with_views(spark, source.query, views)
             query = _select(ctes, f"({query})") if ctes else query
-            rows = views.query(spark, with_tables(spark, query, views))
+            rows = rows_of_query(spark, query, views)
             return rows if source.alias is None else rows.alias(source.alias)
         case SourceTable():
             return _table_rows(spark, source, ctes, views)
@@ -136,7 +137,7 @@ def _table_rows(
         return qualified(rows, name.qualifier) if source.alias is None else rows.alias(source.alias)
     quoted = quote_name(name.parts)
     if ctes:
-        rows = views.query(spark, with_tables(spark, _select(ctes, quoted), views))
+        rows = rows_of_query(spark, _select(ctes, quoted), views)
     else:
         rows = views.table(spark, name.parts)
     if source.alias is not None:

@@ -33,12 +33,12 @@ from puredelta.spark.connect.plan_hook import is_query
 from puredelta.spark.jvm.catalog import SESSION_CATALOG, CatalogTable, ViewEntry
 from puredelta.spark.scan.row_tracking_scan import readable_rows
 from puredelta.spark.session.catalogs import find_identifier
-from puredelta.spark.session.names import PREFIX, quote_name
+from puredelta.spark.session.names import PREFIX, quote, quote_name
 from puredelta.spark.session.session import is_connect
 from puredelta.statements.names.kept_names import KeptNames, SqlFunction, find_sql_function
 from puredelta.statements.names.names import rows_in_catalog
 from puredelta.statements.names.parameters import with_values
-from puredelta.statements.names.views import References, RowNames, TemplateFields
+from puredelta.statements.names.views import References, RowNames, TemplateFields, TemporaryViews
 from puredelta.statements.parse.cursor import Cursor
 from puredelta.statements.parse.relation_text import (
     find_alias_place,
@@ -157,6 +157,20 @@ def bound_function(spark: SparkSession, name: Sequence[str], names: KeptNames) -
     return _Names(spark, names).function(tuple(name))
 
 
+def _as_made(rows: DataFrame, queried: Sequence[str], columns: Sequence[str]) -> DataFrame:
+    """Return the rows of a view's query with the columns that it had when the view was made.
+
+    ``queried`` are their names in the query, ``columns`` in the view. The entry of a table may have
+    had other columns than the table: then the view has all of the table.
+    """
+    present = rows.columns
+    if len(present) != len(columns):
+        if not set(queried) & set(present):
+            return rows
+        rows = rows.select(*map(quote, queried))
+    return rows if list(columns) == rows.columns else rows.toDF(*columns)
+
+
 def with_tables(spark: SparkSession, query: str, names: RowNames) -> str:
     """Return a query with new names for the Delta tables of the catalog, over Connect.
 
@@ -171,6 +185,19 @@ def named_query(spark: SparkSession, text: str, rows: Mapping[str, DataFrame]) -
     """Return the rows of a query that may name Delta tables of the catalog, and ``rows``."""
     names = References(rows)
     return names.query(spark, replaced(text, _Names(spark, names).parts(text)))
+
+
+def rows_of_query(
+    spark: SparkSession, text: str, names: TemporaryViews | TemplateFields
+) -> DataFrame:
+    """Return the rows of a query that may name Delta tables of the catalog, and rows.
+
+    Over Connect these are sent along: a view belongs to the server, and a client could not set the
+    time at which its clock is read.
+    """
+    if not is_connect(spark):
+        return names.query(spark, text)
+    return named_query(spark, text, names.fields(text))
 
 
 def catalog_rows(spark: SparkSession, parts: Sequence[str]) -> DataFrame | None:
@@ -397,7 +424,7 @@ class _Names:
             columns = named_rows(self.spark, quote_name(name)).columns
         except AnalysisException:
             return rows  # the server knows no table of the view
-        return rows if columns == rows.columns else rows.toDF(*columns)
+        return _as_made(rows, view.queried, columns)
 
     def _spellings(self, name: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
         """Yield the names, in lower case, that may stand before the columns of a relation."""

@@ -61,12 +61,12 @@ _BETWEEN_QUERIES = keywords("UNION EXCEPT MINUS INTERSECT")
 
 
 def needed_columns(spark: SparkSession, text: str) -> frozenset[str] | None:
-    """Return `named_columns` of a query whose plan cannot ask for columns, over Connect; else None.
+    """Return `named_columns` of a query whose plan may be unable to ask for columns; else None.
 
     None if back-ticked names are patterns in the session, since a name may then mean any column.
     None also if the query's frame can still name other columns, see `limits_columns`.
     """
-    if not is_connect(spark) or not limits_columns(text):
+    if not limits_columns(text):
         return None
     names = named_columns(text)
     has_patterns = str(spark.conf.get(_PATTERNS, "false")).lower() == "true"

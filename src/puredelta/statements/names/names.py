@@ -132,6 +132,16 @@ def find_catalog_name(spark: SparkSession, name: TableName) -> str | None:
     return None if table is None else table.full_name
 
 
+def qualifier_of(spark: SparkSession, name: TableName) -> tuple[str, ...]:
+    """Return the longest qualifier of the columns of a Delta table, or of a view, of this name."""
+    if name.path is not None:
+        return name.qualifier
+    if (identifier := find_identifier(spark, name.parts)) is not None:
+        return identifier.parts
+    table = find_table(spark, name.parts)
+    return name.parts if table is None else (table.catalog, table.database, table.name)
+
+
 def find_other_table(spark: SparkSession, name: TableName) -> StoredEntry | None:
     """Return a table of the session catalog that is neither a Delta table nor a view, if any."""
     if name.path is not None:

@@ -18,7 +18,6 @@ from puredelta.protocol.schema.sql_lexer import mentions
 from puredelta.spark.connect.messages import query_rows
 from puredelta.spark.scan.late_scan import metadata_rows
 from puredelta.spark.session.names import METADATA, PREFIX, quote_name
-from puredelta.spark.session.session import is_connect
 from puredelta.statements.parse.star_text import with_hidden_column
 
 
@@ -82,24 +81,17 @@ class TemporaryViews:
         return name
 
     def table(self, spark: SparkSession, parts: Sequence[str]) -> DataFrame:
-        """Return the rows of a table or view; over Connect, one of these views as its own rows."""
+        """Return the rows of a table or view, which may be one of these."""
         for name, rows in self._views:
-            if (name,) == tuple(parts) and is_connect(spark):
+            if (name,) == tuple(parts):
                 return rows
         return spark.table(quote_name(parts))
 
     def query(self, spark: SparkSession, text: str) -> DataFrame:
-        """Return the rows of a query that may name these views.
+        """Return the rows of a query that may name these views."""
+        return spark.sql(text)
 
-        Over Connect their rows are sent along: a view belongs to the server, and a client could not
-        set the time at which its clock is read.
-        """
-        fields = self.fields(text)
-        if not fields or not is_connect(spark):
-            return spark.sql(text)
-        return spark.sql(_with_fields(text, fields), **fields)
-
-    def fields(self, text: str) -> dict[str, Any]:
+    def fields(self, text: str) -> dict[str, DataFrame]:
         """Return the rows of these views that a text names, by name."""
         return {name: rows for name, rows in self._views if name in text}
 
@@ -163,22 +155,28 @@ class TemplateFields:
         """By name; the keyword arguments of ``spark.sql``."""
 
     def add(self, rows: DataFrame, again: Again | None = None) -> str:  # noqa: ARG002
-        """Return the name of these rows, one for equal rows; no name is part of another."""
+        """Return the name of these rows, one for equal rows.
+
+        A server makes a view of it for a moment: no other statement of the session has the name.
+        """
         for name, known in self.rows.items():
             if known is rows:
                 return name
-        name = f"{PREFIX}rows_{len(self.rows)}_"
+        name = f"{PREFIX}rows_{uuid.uuid4().hex}"
         self.rows[name] = rows
         return name
 
+    def query(self, spark: SparkSession, text: str) -> DataFrame:
+        """Return the rows of a query that may have these names."""
+        return spark.sql(self.template(text), **self.rows)
+
+    def fields(self, text: str) -> dict[str, DataFrame]:
+        """Return the rows that a text names, by name."""
+        return {name: rows for name, rows in self.rows.items() if name in text}
+
     def template(self, text: str) -> str:
         """Return text in which only these names are fields."""
-        return _with_fields(text, self.rows)
-
-
-def _with_fields(text: str, names: Iterable[str]) -> str:
-    """Return text as a template in which only these names are fields."""
-    escaped = text.replace("{", "{{").replace("}", "}}")
-    for name in names:
-        escaped = escaped.replace(name, f"{{{name}}}")
-    return escaped
+        escaped = text.replace("{", "{{").replace("}", "}}")
+        for name in self.rows:
+            escaped = escaped.replace(name, f"{{{name}}}")
+        return escaped
