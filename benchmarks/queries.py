@@ -137,8 +137,8 @@ def statements() -> dict[str, tuple[str, str]]:
     return {**sales, **deleted, "one file of many": ("store_sales", ONE_FILE)}
 
 
-def measure(engine: str, root: Path) -> dict[str, Any]:
-    spark = started(engine)
+def measure(spark: Any, root: Path) -> dict[str, Any]:
+    """Return by query its times in seconds, and its rows."""
     found = {}
     for name, (sales, text) in statements().items():
         times, rows = [], []
@@ -153,7 +153,6 @@ def measure(engine: str, root: Path) -> dict[str, Any]:
             if n:
                 times.append(time.perf_counter() - before)
         found[name] = {"times": times, "rows": [[_rounded(v) for v in row] for row in rows]}
-    spark.stop()
     return found
 
 
@@ -161,8 +160,9 @@ def _rounded(value: Any) -> Any:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def run(engine: str, root: Path) -> dict[str, Any]:
-    command = [sys.executable, "-m", "benchmarks.queries", engine, str(root)]
+def run(module: str, engine: str, root: Path) -> dict[str, Any]:
+    """Return what an engine measures in a process of its own."""
+    command = [sys.executable, "-m", module, engine, str(root)]
     answer = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     found: dict[str, Any] = json.loads(answer.stdout.splitlines()[-1])
     return found
@@ -170,30 +170,34 @@ def run(engine: str, root: Path) -> dict[str, Any]:
 
 def main() -> None:
     if len(sys.argv) > 1:
-        print(json.dumps(measure(sys.argv[1], Path(sys.argv[2]))))
+        spark = started(sys.argv[1])
+        print(json.dumps(measure(spark, Path(sys.argv[2]))))
+        spark.stop()
         return
     root = Path(tempfile.mkdtemp(prefix="query-bench-"))
     try:
         make_tables(root)
-        report([{engine: run(engine, root) for engine in ENGINES} for _ in range(TURNS)])
+        module = "benchmarks.queries"
+        report([{engine: run(module, engine, root) for engine in ENGINES} for _ in range(TURNS)])
     finally:
         shutil.rmtree(root, ignore_errors=True)
 
 
 def report(turns: list[dict[str, dict[str, Any]]]) -> None:
-    """Print the medians and their ratio; stop at rows that differ."""
+    """Print the medians of two engines and their ratio; stop at rows that differ."""
+    first, second = turns[0]
     ratios: dict[str, list[float]] = {"plain": [], "vectors": []}
-    for name in statements():
+    for name, run_first in turns[0][first].items():
         times = []
-        for engine in ENGINES:
+        for engine in (first, second):
             runs = [turn[engine][name] for turn in turns]
-            if any(run["rows"] != turns[0][ENGINES[0]][name]["rows"] for run in runs):
+            if any(run["rows"] != run_first["rows"] for run in runs):
                 raise SystemExit(f"{name}: {engine} has other rows")
             times.append(statistics.median(t for run in runs for t in run["times"]))
         ratio = times[0] / times[1]
-        if name != "one file of many":
+        if name in statements() and name != "one file of many":
             ratios["vectors" if name.endswith("vectors") else "plain"].append(ratio)
-        print(f"{name}: {times[0]:.3f} s, delta-spark {times[1]:.3f} s: {ratio:.2f}")
+        print(f"{name}: {first} {times[0]:.3f} s, {second} {times[1]:.3f} s: {ratio:.2f}")
     for kind, some in ratios.items():
         mean = math.exp(statistics.fmean(map(math.log, some)))
         print(f"{kind}: geometric mean {mean:.2f}, worst {max(some):.2f}")

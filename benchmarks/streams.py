@@ -30,14 +30,17 @@ FILES = int(os.environ.get(f"{PREFIX}FILES", "40"))
 BATCH = int(os.environ.get(f"{PREFIX}BATCH", "10"))
 REPEATS = int(os.environ.get(f"{PREFIX}REPEATS", "2"))
 ENGINES = ("puredelta", "delta-spark")
+CONNECT = "puredelta over Connect"
 KEYS = 200_000
 """Of the target that batches are merged into: half of the keys of the source."""
 
 
 def started(engine: str) -> Any:
-    sql = importlib.import_module("pyspark.sql")
+    """Return a session of an engine; over Connect its server is a JVM of this process, too."""
+    builder = importlib.import_module("pyspark.sql").SparkSession.builder
+    of_kind = builder.remote if engine == CONNECT else builder.master
     builder = (
-        sql.SparkSession.builder.master("local[2]")
+        of_kind("local[2]")
         .config("spark.driver.memory", "3g")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.ui.enabled", "false")
@@ -53,8 +56,9 @@ def started(engine: str) -> Any:
         )
         builder = importlib.import_module("delta").configure_spark_with_delta_pip(builder)
     spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("OFF")
-    if engine == "puredelta":
+    if engine != CONNECT:
+        spark.sparkContext.setLogLevel("OFF")
+    if engine != "delta-spark":
         importlib.import_module("puredelta").activate(spark)
     return spark
 

@@ -63,9 +63,18 @@ def replayed(spark: SparkSession, directory: Path, cases: Sequence[Case]) -> dic
     found: dict[str, Any] = {}
     for case in cases:
         outcome = json.loads(json.dumps(run.outcome(case)))
-        if outcome != case.expected_here:
-            found[case.id] = [outcome, case.expected_here]
+        expected = expected_over_connect(case)
+        if outcome != expected:
+            found[case.id] = [outcome, expected]
     return found
+
+
+def expected_over_connect(case: Case) -> dict[str, Any]:
+    """Return what should come out: the files of a client's table are read as nullable columns."""
+    expected = case.expected_here
+    if "schema" not in expected:
+        return expected
+    return {**expected, "schema": expected["schema"].replace(" NOT NULL", "")}
 
 
 def main(directory: Path, part: int, parts: int) -> None:
