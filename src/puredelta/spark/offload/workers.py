@@ -22,6 +22,7 @@ from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
+from pyspark.sql import types as T
 
 from puredelta.spark.jvm.gateway import worker_context
 from puredelta.spark.session.data_access import packed_code
@@ -268,8 +269,12 @@ def _collected_rows(
     rows = pa.table(list(zip(*tasks, strict=True)), ["function", "argument"])
     work = low_latency(functools.partial(run_rows, functions), settings)
     spread = arrow_rows(spark, rows).repartition(len(tasks))
-    answers = spread.mapInArrow(work, "answer binary").toArrow()["answer"]
+    # Text would be one more request: the server reads it.
+    answers = spread.mapInArrow(work, _ANSWERS).toArrow()["answer"]
     return [pickle.loads(answer) for answer in answers.to_pylist()]  # noqa: S301 - our own
+
+
+_ANSWERS = T.StructType([T.StructField("answer", T.BinaryType())])
 
 
 def unfit_worker(failure: Exception) -> str | None:
