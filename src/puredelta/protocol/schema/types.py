@@ -83,6 +83,10 @@ class StructType:
     """A struct, and the schema of a table."""
 
     fields: tuple[StructField, ...]
+    _places: dict[bool, dict[str, int]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    """The first place of each name, in lower case or as it is: wide tables ask for each."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -91,12 +95,20 @@ class StructType:
 
     def find(self, name: str) -> StructField | None:
         """Return the field of this exact name."""
-        return next((f for f in self.fields if f.name == name), None)
+        return self._named(name, ignores_case=False)
 
     def find_ignoring_case(self, name: str) -> StructField | None:
         """Return the field of this name, case ignored: table columns are unique that way."""
-        lowered = name.lower()
-        return next((f for f in self.fields if f.name.lower() == lowered), None)
+        return self._named(name.lower(), ignores_case=True)
+
+    def _named(self, name: str, *, ignores_case: bool) -> StructField | None:
+        places = self._places.get(ignores_case)
+        if places is None:
+            names = [f.name.lower() if ignores_case else f.name for f in self.fields]
+            places = {name: n for n, name in reversed([*enumerate(names)])}
+            self._places[ignores_case] = places
+        place = places.get(name)
+        return None if place is None else self.fields[place]
 
 
 DataType: TypeAlias = PrimitiveType | DecimalType | ArrayType | MapType | StructType

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from puredelta.commands.dml.resolve.target_columns import (
@@ -153,3 +155,18 @@ def test_insert_lists() -> None:
     with pytest.raises(InvalidRequestError, match=r"Duplicate column names.*key") as repeated:
         require_insertable(paths("key", "tgt.key"))
     assert repeated.value.code is ErrorCode.DUPLICATE_COLUMNS_ON_INSERT
+
+
+def test_many_columns_take_time_in_proportion() -> None:
+    number = 20_000
+    schema = StructType(tuple(StructField(f"Column{n}", LONG) for n in range(number)))
+    start = time.process_time()
+    for case_sensitive in (True, False):
+        wide = TargetNames(
+            schema=schema, qualifier=("t",), displayed=(), case_sensitive=case_sensitive
+        )
+        found = [wide.find(f"t.Column{n}", clause="UPDATE clause") for n in range(number)]
+        assert [one.column for one in found] == list(schema.names)
+        require_no_conflict(found)
+        require_insertable(found)
+    assert time.process_time() - start < 10, "each pair of columns takes minutes"

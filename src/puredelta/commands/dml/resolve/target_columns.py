@@ -6,6 +6,7 @@ keyword is a name that the analyzer could not resolve.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -170,12 +171,15 @@ def require_no_conflict(paths: Sequence[TargetField]) -> None:
     Raises:
         InvalidRequestError: names the two.
     """
-    for n, path in enumerate(paths):
-        for other in paths[:n]:
+    by_column: dict[str, list[TargetField]] = {}
+    for path in paths:
+        known = by_column.setdefault(path.column, [])
+        for other in known:
             shared = min(len(path.names), len(other.names))
             if path.names[:shared] == other.names[:shared]:
                 both = ", ".join(quote(".".join(p.written)) for p in (other, path))
                 raise InvalidRequestError(Message.CONFLICT_SET_COLUMN, column_list=both)
+        known.append(path)
 
 
 def require_insertable(paths: Sequence[TargetField], *, two_spellings: bool = True) -> None:
@@ -194,7 +198,7 @@ def require_insertable(paths: Sequence[TargetField], *, two_spellings: bool = Tr
                 field_name=quote_name(path.names),
             )
     written = [path.written[0] if two_spellings else path.column for path in paths]
-    repeated = sorted({name for name in written if written.count(name) > 1})
+    repeated = sorted(name for name, number in Counter(written).items() if number > 1)
     if repeated:
         raise InvalidRequestError(
             Message.DUPLICATE_COLUMNS_ON_INSERT, repeated=", ".join(repeated), columns=repeated

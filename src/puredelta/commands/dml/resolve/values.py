@@ -78,13 +78,16 @@ class RowBuilder:
 
         A generated column without an assignment is recomputed (M-101).
         """
-        columns = {a.path.column for a in assigned}
+        by_column: dict[str, list[AssignedValue]] = {}
+        for one in assigned:
+            by_column.setdefault(one.path.column, []).append(one)
+        columns = frozenset(by_column)
         computed = self.config.generated_columns.keys() - columns
         read = {a.path.column for a in assigned if self._reads_old(a)}
         existing = frozenset(self.current.names)
         return ResolvedUpdate(
             values={
-                f.name: self._new_value(f, assigned)
+                f.name: self._new_value(f, by_column.get(f.name, ()))
                 for f in self.schema.fields
                 if f.name not in computed
             },
@@ -153,18 +156,19 @@ class RowBuilder:
         return self.assigner.carry(None, field)
 
     def _new_value(self, field: T.StructField, assigned: Sequence[AssignedValue]) -> Column:
-        mine = [a for a in assigned if a.path.column == field.name]
-        return self._inside(field, self._current(field.name), mine, depth=1)
+        return self._inside(field, self._current(field.name), assigned, depth=1)
+
+    @cached_property
+    def _current_types(self) -> Mapping[str, T.DataType]:
+        return {field.name: field.dataType for field in self.current.fields}
 
     def _current(self, name: str) -> Value | None:
         """Return the present value of a column, unless it is new."""
-        if name not in self.current.names:
+        kind = self._current_types.get(name)
+        if kind is None:
             return None
-        return Value(
-            column=self.frames.target_column(name),
-            type=self.current[name].dataType,
-            sql=display_name((name,)),
-        )
+        column = self.frames.target_column(name)
+        return Value(column=column, type=kind, sql=display_name((name,)))
 
     def _inside(
         self,
@@ -260,8 +264,11 @@ class StatementBinder:
     def _star(self, words: str) -> tuple[BoundAssignment, ...]:
         """Find every column of the target in the source by name; others are ignored (M-40)."""
         bound: list[BoundAssignment] = []
+        by_name: dict[str, list[SourceColumn]] = {}
+        for column in self.frames.source_columns:
+            by_name.setdefault(self._cased(column.name), []).append(column)
         for field in self.names.schema.fields:
-            found = [c for c in self.frames.source_columns if self._is_same(c.name, field.name)]
+            found = by_name.get(self._cased(field.name), [])
             if not found:
                 raise unresolved(
                     display_name((field.name,)),
@@ -275,8 +282,8 @@ class StatementBinder:
             bound.append(BoundAssignment(path, found[0]))
         return tuple(bound)
 
-    def _is_same(self, one: str, other: str) -> bool:
-        return one == other if self.names.case_sensitive else one.lower() == other.lower()
+    def _cased(self, name: str) -> str:
+        return name if self.names.case_sensitive else name.lower()
 
     def _require_names(self, position: int, words: str, scope: Scope) -> None:
         found = self.errors.get(position)
