@@ -338,7 +338,10 @@ def test_an_insert_casts_in_any_way_that_spark_allows(
 def test_a_value_that_no_cast_takes(database: SparkSession) -> None:
     spark = database
     spark.sql("CREATE TABLE c (i INT, d DATE) USING delta")
-    assert code_of(spark, "INSERT INTO c SELECT 1, 'tomorrow?'") == "CAST_INVALID_INPUT"
+    assert code_of(spark, "INSERT INTO c SELECT '1' AS a, 'tomorrow?' AS A") == "CAST_INVALID_INPUT"
+    with pytest.raises(AnalysisException, match='cannot cast "INT" to "DATE"') as caught:
+        spark.sql("INSERT INTO c SELECT '1' AS one, 5 AS two")
+    assert "two" in str(caught.value), "the error names the column of the query"
     assert code_of(spark, "INSERT INTO c SELECT 3000000000, NULL") == (
         "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"
     )

@@ -85,9 +85,11 @@ def _with_casts(rows: DataFrame, columns: T.StructType, *, by_name: bool) -> Dat
     differ = [to is not None and _is_stored_by_cast(f.dataType, to.dataType) for f, to in pairs]
     if not any(differ):
         return rows
-    numbered = rows.toDF(*(f"c{n}" for n in range(len(given))))  # two may have one name
-    values = [(F.col(f"c{n}"), f, to) for n, (f, to) in enumerate(pairs)]
-    return numbered.select(
+    names = [f.name for f in given]
+    if len({name.lower() for name in names}) < len(names):  # two may have one name
+        names = [f"c{n}" for n in range(len(given))]
+    values = [(F.col(quoted(name)), f, to) for name, (f, to) in zip(names, pairs, strict=True)]
+    return rows.toDF(*names).select(
         *(
             (
                 assigner.assign(
