@@ -199,7 +199,9 @@ def _definition(rows: DataFrame, captured: CapturedOptions) -> TableDefinition:
         columns=stored_columns(schema),
         partition_columns=captured.partition_by,
         clustering_columns=clustering_paths(captured) or None,
-        properties={k: v for k, v in write_options(captured).items() if k.startswith("delta.")},
+        properties={
+            k: v for k, v in write_options(captured).items() if k.lower().startswith("delta.")
+        },
     )
 
 

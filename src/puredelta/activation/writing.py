@@ -244,7 +244,8 @@ def write_options(captured: CapturedOptions) -> dict[str, str]:
     chosen: dict[str, str] = {}
     for name, value in (captured.options or {}).items():
         _require_possible(name, value)
-        if name.lower() in _KNOWN or name.startswith((_PROPERTY_PREFIX, PARQUET_PREFIX)):
+        is_property = name.lower().startswith(_PROPERTY_PREFIX)
+        if is_property or name.lower() in _KNOWN or name.startswith(PARQUET_PREFIX):
             chosen[name] = value
         elif name.lower() not in _OTHERS and not file_system_options({name: value}):
             _say_unknown(name)

@@ -125,6 +125,29 @@ def test_what_is_no_value_is_refused(options: dict[str, str], named: str) -> Non
     assert error.value.code is ErrorCode.INVALID_WRITE_OPTION
 
 
+def test_properties_are_checked_and_keep_the_case_of_their_names() -> None:
+    found = WriteOptions.parse({}, {"Delta.AppendOnly": True})
+    assert found.properties == {"delta.appendOnly": "true"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "code"),
+    [
+        ("delta.apendOnly", "true", ErrorCode.UNKNOWN_CONFIGURATION),
+        ("DELTA.appendOnly", "perhaps", ErrorCode.INVALID_TABLE_PROPERTY),
+    ],
+)
+def test_a_wrong_property_is_refused(name: str, value: str, code: ErrorCode) -> None:
+    """As by SQL, and as delta-spark does whether the table is new or not."""
+    with pytest.raises(InvalidRequestError, match=name.partition(".")[2]) as error:
+        WriteOptions.parse({}, {name: value})
+    assert error.value.code is code
+    setting = "spark.databricks.delta.allowArbitraryProperties.enabled"
+    assert WriteOptions.parse({setting: "true"}, {"delta.mine": "1"}).properties == {
+        "delta.mine": "1"
+    }
+
+
 def test_statements_write_as_session_and_table_say(spark: SparkSession, path: str) -> None:
     write(rows(spark), path, partition_by="p", properties={TABLE: "true"})
     assert len(files(path)) == 4

@@ -18,8 +18,10 @@ from puredelta.commands.file_options import (
 )
 from puredelta.commands.schema_change import SchemaChange
 from puredelta.errors import InvalidRequestError, Message, UnsupportedError
+from puredelta.protocol.features.property_checks import checked_properties
 from puredelta.protocol.schema.sql_lexer import is_identifier, tokenize, unquoted
 from puredelta.spark.session.delta_conf import (
+    ALLOW_ARBITRARY_PROPERTIES,
     AUTO_MERGE,
     DYNAMIC_OVERWRITE,
     OPTIMIZE_WRITE,
@@ -113,8 +115,13 @@ class WriteOptions:
 
     @classmethod
     def parse(cls, conf: Mapping[str, str], options: Mapping[str, object]) -> WriteOptions:
-        """Parse options (names in any case), with the session's settings as their defaults."""
+        """Parse options (names in any case), with the session's settings as their defaults.
+
+        Table properties are checked even if the write creates no table, as in delta-spark.
+        """
         given, properties = _split_options(options)
+        arbitrary = ALLOW_ARBITRARY_PROPERTIES.flag(conf)
+        properties = checked_properties(properties, allow_arbitrary=arbitrary)
         settings = CommitSettings.parse_idempotent(conf)
         if "txnAppId" in given or "txnVersion" in given:
             settings = replace(
@@ -207,7 +214,7 @@ def _split_options(options: Mapping[str, object]) -> tuple[dict[str, str], dict[
         text = str(value).lower() if isinstance(value, bool) else str(value)
         if key.lower() in known:
             given[known[key.lower()]] = text
-        elif key.startswith(_PROPERTY_PREFIX):
+        elif key.lower().startswith(_PROPERTY_PREFIX):
             properties[key] = text
         elif key.startswith(PARQUET_PREFIX):
             given[key] = text
