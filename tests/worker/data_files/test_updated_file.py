@@ -164,6 +164,43 @@ def test_only_changed_columns_of_changed_row_groups_are_encoded(tmp_path: Path) 
     assert answer.unread == (("x",),)
 
 
+@pytest.mark.parametrize(
+    ("at", "new", "encoded"),
+    [
+        ([30, 99], {"x": [7.5, 24.75], "text": ["t0", "t4"]}, []),
+        ([30, 99], {"x": [7.5, 24.75], "text": ["t0", "other"]}, [(3, b"text")]),
+        ([0, 1, 30], {"x": [-0.0, 0.25, None], "text": ["t0", "t1", "t0"]}, [(0, b"x"), (1, b"x")]),
+        ([40], {"x": [float("nan")], "text": [None]}, [(1, b"text"), (1, b"x")]),
+    ],
+)
+def test_columns_whose_new_values_are_the_old_ones_are_copied(
+    tmp_path: Path, at: list[int], new: dict[str, list[Any]], encoded: list[tuple[int, bytes]]
+) -> None:
+    source = tmp_path / "old.parquet"
+    table = sample(source)
+    values = pa.table({"x": pa.array(new["x"], pa.float64()), "text": pa.array(new["text"])})
+    values = values.cast(pa.schema([("x", pa.float64()), ("text", pa.string())]))
+    answer = updated(source, at, values)
+    assert answer.name is not None
+    path = tmp_path / answer.name
+    wanted = with_values(table, at, values)
+    assert repr(pq.read_table(path).to_pylist()) == repr(wanted.to_pylist())
+    assert answer.kept_rows == 100
+    pairs = list(zip(chunks_of(source), chunks_of(path), strict=True))
+    assert encoded == sorted(
+        (number, name[0])
+        for number, (before, after) in enumerate(pairs)
+        for name in before
+        if before[name] != after[name]
+    )
+    assert answer.unread == (("x",),)
+    assert answer.nan_columns == ((("x",),) if new["x"] == new["x"][:1] else ())
+    nan = [n for n, value in zip(at, new["x"], strict=True) if value != value]  # noqa: PLR0124
+    assert all(
+        not pq.read_metadata(path).row_group(n // 25).column(1).statistics.has_min_max for n in nan
+    )
+
+
 def test_a_column_that_the_file_lacks_is_added_in_every_row_group(tmp_path: Path) -> None:
     source = tmp_path / "old.parquet"
     sample(source)

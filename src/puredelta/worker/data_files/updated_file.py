@@ -1,8 +1,8 @@
 """Data files in which some columns of some rows get other values, and every row keeps its place.
 
-Only the changed columns of row groups with a changed row are decoded and encoded; all other chunks
-are copied as bytes. A column that the file lacks, or stores in another way than Arrow would now,
-is written in all row groups.
+Only the changed columns of row groups with a changed row are decoded, and they are encoded if a new
+value differs from the old one; all other chunks are copied as bytes. A column that the file lacks,
+or stores in another way than Arrow would now, is written in all row groups.
 
 Traps this module knows:
 
@@ -158,8 +158,6 @@ class _Layout:
     """The columns of the new file."""
 
     columns: tuple[FooterColumn, ...]
-    changed: Mapping[bytes, int]
-    """The changed columns, with their places among those that are encoded."""
     everywhere: bool
     """Whether changed columns are encoded in all row groups: the file lacked one of them, or stored
     it in another way."""
@@ -178,7 +176,6 @@ def _layout(old: ParquetBytes, encoded: ParquetBytes) -> _Layout:
         raise UnsupportedLayoutError("two columns of one name")
     return _Layout(
         columns=(*columns, *added),
-        changed={name: number for number, name in enumerate(changed)},
         everywhere=bool(added) or columns != old.footer.columns,
     )
 
@@ -210,24 +207,26 @@ class _Update:
         empty = encoded_rows(self.schema.empty_table(), decimal_options(self.source))
         layout = _layout(self.old, empty)
         nan_columns: set[tuple[str, ...]] = set()
-        num_updates = num_encoded = 0
+        num_updates = 0
+        seen = {*self.schema.names}
         with target.stream() as sink:
             file = SplicedFile(self.old.footer, sink, layout.columns)
             options: Mapping[str, Any] = {}
             for number, table in enumerate(self._tables(everywhere=layout.everywhere)):
                 group = self.old.footer.groups[number]
-                if table is None:
+                num_updates += 0 if table is None else table.num_updates
+                if table is None or not table.changed:
                     file.add(group, [(self.old.content, chunk) for chunk in group.chunks])
+                    seen.clear()
                     continue
-                num_encoded += 1
-                num_updates += table.num_updates
+                seen &= table.changed
                 options = options or self._options(table.rows)
-                nan_columns |= self._add(file, layout, number, table.rows, options)
+                rows = table.rows.select([n for n in self.schema.names if n in table.changed])
+                nan_columns |= self._add(file, layout, number, rows, options)
             footer = file.finish(without_pairs=_DESCRIPTIONS if layout.everywhere else ())
         size_bytes, modified_ms = target.finish(file.size_bytes)
         if num_updates != self.task.num_updates:
             raise OnlySparkError(f"{num_updates} new rows instead of {self.task.num_updates}")
-        seen = self.schema.names if num_encoded == len(self.old.footer.groups) else []
         floats = float_leaves(self.source.schema_arrow)
         return FileAnswer(
             ordinal=self.task.ordinal,
@@ -252,18 +251,26 @@ class _Update:
                 yield None
             else:
                 _require_positions(at, first_row, end)
-                yield _NewColumns(self._rows(number, at - first_row, rows), len(at))
+                found, same = self._rows(number, at - first_row, rows)
+                kept = set() if everywhere else same
+                yield _NewColumns(found, len(at), frozenset(self.schema.names) - kept)
             first_row = end
 
-    def _rows(self, group: int, at: Positions, rows: pa.Table) -> pa.Table:
-        """Return the changed columns of a row group with new values at some positions."""
+    def _rows(self, group: int, at: Positions, rows: pa.Table) -> tuple[pa.Table, set[str]]:
+        """Return the columns of a row group with new values at some positions, and the names of
+        those in which these are the old ones.
+        """
         num_rows = self.old.footer.groups[group].num_rows
         new = {f.name: whole_column(rows[f.name], f.type) for f in self.schema}
         if len(at) == num_rows:
-            return pa.table(list(new.values()), schema=self.schema)
+            return pa.table(list(new.values()), schema=self.schema), set()
         old = columns_of_group(self.source, group, self.schema)
-        columns = [_replaced(old[name], at, values) for name, values in new.items()]
-        return pa.table(columns, schema=self.schema)
+        same = {name for name, values in new.items() if _is_same(old[name], at, values)}
+        columns = [
+            old[name] if name in same else _replaced(old[name], at, values)
+            for name, values in new.items()
+        ]
+        return pa.table(columns, schema=self.schema), same
 
     def _options(self, rows: pa.Table) -> dict[str, Any]:
         """Choose what the file chose for the columns that it has."""
@@ -308,16 +315,17 @@ class _Update:
         encoded = encoded_rows(rows, options)
         group, (new,) = self.old.footer.groups[number], encoded.footer.groups
         stays = {column.name: column for column in self.old.footer.columns}
+        made = {column.name: column for column in encoded.footer.columns}
         with_nan, unsure = leaves_at(new, nan_columns), mistaken_leaves(encoded.footer)
         chunks: list[tuple[ByteRanges, Chunk]] = []
         replaced: list[int] = []
         marked: dict[str, list[int]] = {"nan_leaves": [], "mistaken": []}
         for column in layout.columns:
-            if column.name not in layout.changed:
+            if column.name not in made:
                 leaves = stays[column.name].leaves
                 chunks += [(self.old.content, group.chunks[leaf]) for leaf in leaves]
                 continue
-            for leaf in encoded.footer.columns[layout.changed[column.name]].leaves:
+            for leaf in made[column.name].leaves:
                 for name, those in (("nan_leaves", with_nan), ("mistaken", unsure)):
                     marked[name] += [len(chunks)] if leaf in those else []
                 replaced.append(len(chunks))
@@ -331,6 +339,8 @@ class _Update:
 class _NewColumns:
     rows: pa.Table
     num_updates: int
+    changed: frozenset[str]
+    """The columns that have a new value."""
 
 
 def _require_positions(at: Positions, first_row: int, end: int) -> None:
@@ -363,6 +373,17 @@ def whole_column(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
         return pa.concat_arrays(parts) if parts else pa.nulls(0, kind)
     except pa.ArrowException as failure:
         raise OnlySparkError(f"a column of a row group is too large: {failure}") from failure
+
+
+def _is_same(old: pa.Array, at: Positions, new: pa.Array) -> bool:
+    """Tell whether new values are those that an array has at some positions, to the bit."""
+    if pa.types.is_nested(old.type):
+        return False  # there may be floats inside
+    before = old.take(pa.array(at))
+    if pa.types.is_floating(old.type):
+        bits = pa.int32() if old.type == pa.float32() else pa.int64()
+        before, new = before.view(bits), new.view(bits)
+    return bool(before.equals(new))
 
 
 def _replaced(old: pa.Array, at: Positions, new: pa.Array) -> pa.Array:
