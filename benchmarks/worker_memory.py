@@ -32,6 +32,7 @@ from puredelta.spark.scan.data_file import DataFile
 from puredelta.spark.write.staging import text_bytes, texts_of_files
 from puredelta.worker.bounded_batches import open_bytes
 from puredelta.worker.data_files.rewrite_file import RewriteTask, rewrite_together
+from puredelta.worker.expressions import ALWAYS, InputColumn, call
 from puredelta.worker.lookup.conditions import ResidualConditions
 from puredelta.worker.lookup.key_lookup import look_up_keys
 from puredelta.worker.lookup.lookup_request import KeyColumn, LookupBatch, LookupRequest
@@ -47,7 +48,6 @@ PAGE_COPIES = 4
 """Of a page that is larger than a batch: encoded, decoded, and both again in the new file."""
 RATIO_MAX = 1.5
 _NOTHING = "nothing"
-_ALWAYS = ("value", True, pa.bool_())
 
 Table = Callable[[], pa.Table]
 
@@ -164,8 +164,8 @@ def _of(**columns: Callable[[], pa.Array]) -> Table:
 def _differ(name: str) -> ResidualConditions:
     """Return the condition that a text has changed."""
     return ResidualConditions(
-        on=_ALWAYS,
-        matched=(("not_equal", ("target", 0), ("source", 0)),),
+        on=ALWAYS,
+        matched=(call("not_equal", InputColumn("target", 0), InputColumn("source", 0)),),
         by_source=(),
         target_columns=((name, pa.string()),),
         source_columns=((name, pa.string()),),
