@@ -19,6 +19,7 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+import puredelta
 from puredelta.api import read
 from puredelta.commands.changes import read_changes
 from puredelta.errors import DeltaError
@@ -172,6 +173,17 @@ def cached(spark: SparkSession, directory: Path) -> Any:
         rows.unpersist()
 
 
+def long_vectors(spark: SparkSession, directory: Path) -> Any:
+    """A deletion vector that is too long for the text of a condition: its words are rows."""
+    root = str(directory / "t")
+    properties = "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"
+    puredelta.sql(spark, f"CREATE TABLE delta.`{root}` (id BIGINT) USING delta {properties}")
+    puredelta.write(spark.range(0, 300_000, 1, 1), root, mode="append")
+    DeltaTable.forPath(spark, root).delete("id % 1000 = 7")
+    rows = read(spark, root)
+    return [rows.count(), rows.where("id IN (6, 7)").count()]
+
+
 def time_travel(spark: SparkSession, directory: Path) -> Any:
     root = mixed(directory).root
     both = refused(lambda: read(spark, root, version=1, timestamp="2020-01-01"))
@@ -272,6 +284,7 @@ CHECKS: tuple[Callable[[SparkSession, Path], Any], ...] = (
     mapped_by_id,
     hidden,
     cached,
+    long_vectors,
     time_travel,
     instants,
     changed_rows,

@@ -35,6 +35,7 @@ EXPECTED: dict[str, Any] = {
     "mapped_by_id": True,
     "hidden": "DELTA_UNSUPPORTED_DATA_FILE",
     "cached": [9, 9, 4, 9],
+    "long_vectors": [299_700, 1],
     "time_travel": [
         2,
         "DELTA_ONEOF_IN_TIMETRAVEL",

@@ -272,9 +272,12 @@ def local_rows(spark: SparkSession, table: pa.Table, schema: T.StructType) -> Da
     PySpark's ``createDataFrame`` asks for settings, some of which older servers do not have.
     """
     relation = new_relation()
+    # The server refuses columns that may be NULL as ones that may not.
+    pairs = zip(table.schema, schema.fields, strict=True)
+    sent = pa.schema([column.with_nullable(field.nullable) for column, field in pairs])
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as stream:
-        stream.write_table(table)
+    with pa.ipc.new_stream(sink, sent) as stream:
+        stream.write_table(table.cast(sent))
     relation.local_relation.data = sink.getvalue().to_pybytes()
     relation.local_relation.schema = schema.json()
     return with_known_columns(relation_rows(spark, relation), schema)
