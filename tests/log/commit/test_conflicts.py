@@ -569,6 +569,6 @@ def test_level_chosen(actions: tuple[Action, ...], expected: IsolationLevel) -> 
 
 
 def test_a_tables_own_level_is_kept() -> None:
-    table = metadata(delta__isolationLevel="WriteSerializable")
+    table = metadata(delta__isolationLevel="writeSerializable")  # in any case
     assert isolation_level((), table) is IsolationLevel.WRITE_SERIALIZABLE
     assert isolation_level((add("a"),), table) is IsolationLevel.WRITE_SERIALIZABLE

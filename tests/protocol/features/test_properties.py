@@ -51,6 +51,9 @@ def test_defaults_are_the_reference_s() -> None:
         ("data_skipping_stats_columns", "a,b.c", (("a",), ("b", "c"))),
         ("log_retention", "interval 12 hours", timedelta(hours=12)),
         ("in_commit_timestamp_enablement_version", "7", 7),
+        ("in_commit_timestamp_enablement_version", "4294967296", 1 << 32),
+        ("isolation_level", "serializable", "serializable"),
+        ("checkpoint_interval", " 10 ", 10),  # of a table that has it
     ],
 )
 def test_texts_become_values(attribute: str, text: str, value: object) -> None:

@@ -199,8 +199,8 @@ def isolation_level(actions: Iterable[Action], metadata: Metadata | None) -> Iso
 
 
 def _level_of_table(metadata: Metadata | None) -> IsolationLevel:
-    wanted = metadata.configuration.get(ISOLATION_LEVEL) if metadata is not None else None
-    if wanted == IsolationLevel.WRITE_SERIALIZABLE.value:
+    wanted = metadata.configuration.get(ISOLATION_LEVEL, "") if metadata is not None else ""
+    if wanted.lower() == IsolationLevel.WRITE_SERIALIZABLE.value.lower():
         return IsolationLevel.WRITE_SERIALIZABLE
     return IsolationLevel.SERIALIZABLE
 

@@ -79,7 +79,11 @@ def _flag(text: str) -> bool:
             raise ValueError("needs to be true or false")
 
 
-def _at_least(least: int) -> Callable[[str], int]:
+_INT_MAX = (1 << 31) - 1
+_LONG_MAX = (1 << 63) - 1
+
+
+def _at_least(least: int, most: int = _INT_MAX) -> Callable[[str], int]:
     def parse(text: str) -> int:
         try:
             value = int(text)
@@ -87,6 +91,8 @@ def _at_least(least: int) -> Callable[[str], int]:
             value = least - 1
         if value < least:
             raise ValueError(f"needs to be a whole number of at least {least}")
+        if value > most:
+            raise ValueError(f"needs to be a whole number of at most {most}")
         return value
 
     return parse
@@ -160,7 +166,7 @@ def parse_columns(text: str) -> tuple[tuple[str, ...], ...]:
 
 
 def _isolation_level(text: str) -> str:
-    if text != "Serializable":
+    if text.lower() != "serializable":
         raise ValueError("needs to be Serializable")
     return text
 
@@ -188,6 +194,7 @@ def _mapping_mode(text: str) -> ColumnMappingMode:
 
 _whole = _at_least(0)
 _positive = _at_least(1)
+_long = _at_least(0, _LONG_MAX)
 
 
 def _switch(key: str) -> _Property[bool]:
@@ -222,7 +229,7 @@ class TableProperties:
     checkpoint_policy: ClassVar = _Property(
         "delta.checkpointPolicy", _checkpoint_policy, default=CheckpointPolicy.CLASSIC
     )
-    column_mapping_max_id: ClassVar = _Property("delta.columnMapping.maxColumnId", _whole, 0)
+    column_mapping_max_id: ClassVar = _Property("delta.columnMapping.maxColumnId", _long, 0)
     column_mapping_mode: ClassVar = _Property(
         "delta.columnMapping.mode", _mapping_mode, ColumnMappingMode.NONE
     )
@@ -257,10 +264,10 @@ class TableProperties:
     enable_variant_shredding: ClassVar = _switch("delta.enableVariantShredding")
     iceberg_export: ClassVar = _switch("puredelta.iceberg.export")
     in_commit_timestamp_enablement_timestamp_ms: ClassVar = _Property[int | None](
-        "delta.inCommitTimestampEnablementTimestamp", _whole, None
+        "delta.inCommitTimestampEnablementTimestamp", _long, None
     )
     in_commit_timestamp_enablement_version: ClassVar = _Property[int | None](
-        "delta.inCommitTimestampEnablementVersion", _whole, None
+        "delta.inCommitTimestampEnablementVersion", _long, None
     )
     in_commit_timestamps: ClassVar = _switch("delta.enableInCommitTimestamps")
     isolation_level: ClassVar = _Property(
@@ -273,7 +280,7 @@ class TableProperties:
     random_prefix_length: ClassVar = _Property("delta.randomPrefixLength", _positive, default=2)
     randomize_file_prefixes: ClassVar = _switch("delta.randomizeFilePrefixes")
     require_checkpoint_protection_before_version: ClassVar = _Property(
-        "delta.requireCheckpointProtectionBeforeVersion", _whole, default=0
+        "delta.requireCheckpointProtectionBeforeVersion", _long, default=0
     )
     row_tracking_suspended: ClassVar = _switch("delta.rowTrackingSuspended")
     set_transaction_retention: ClassVar = _Property[timedelta | None](
@@ -338,8 +345,16 @@ class TableProperties:
             InvalidRequestError: the text of a property is no value of it, or two of them exclude
                 each other.
         """
-        for name in PROPERTY_KEYS:
-            getattr(self, name)
+        for name, key in PROPERTY_KEYS.items():
+            value, text = getattr(self, name), self.configuration.get(key, "")
+            # Other engines refuse a table whose flag or number has a space or an underscore.
+            if isinstance(value, int) and (text != text.strip() or "_" in text):
+                raise InvalidRequestError(
+                    Message.INVALID_TABLE_PROPERTY_VALUE,
+                    error="needs to be written without spaces and underscores",
+                    property=key,
+                    value=text,
+                )
         if self.symlink_manifests and self.enable_deletion_vectors:
             raise InvalidRequestError(Message.INVALID_TABLE_PROPERTY_VECTORS_AND_MANIFESTS)
 
