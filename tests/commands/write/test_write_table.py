@@ -100,7 +100,10 @@ def test_create_append_overwrite_in_the_history(spark, path):
 
 def test_a_new_table_has_what_its_schema_needs(spark, path):
     rows = spark.sql("select 1 a, timestamp_ntz'2020-01-01 00:00:00' t")
-    write(rows, path, name="n", description="d", properties={"delta.appendOnly": "true"})
+    with pytest.raises(InvalidRequestError, match="apendOnly") as error:
+        write(rows, path, properties={"delta.apendOnly": "true"})
+    assert error.value.code is ErrorCode.UNKNOWN_CONFIGURATION
+    write(rows, path, name="n", description="d", properties={"Delta.AppendOnly": "true"})
     table = snapshot(path)
     assert (table.protocol.min_reader_version, table.protocol.min_writer_version) == (3, 7)
     assert "timestampNtz" in table.protocol.reader_features

@@ -37,10 +37,12 @@ from puredelta.errors import InvalidRequestError, Message
 from puredelta.log.commit.commit_checks import require_removable
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.operations import Operation, WriteMode, write
+from puredelta.protocol.features.property_checks import checked_properties
 from puredelta.protocol.schema.types import StructType
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.resolve.bound_columns import outer_alias
 from puredelta.spark.resolve.table_attributes import table_identity
+from puredelta.spark.session.delta_conf import ALLOW_ARBITRARY_PROPERTIES
 from puredelta.spark.session.names import require_no_helper_names
 from puredelta.spark.session.session import SessionInfo
 from puredelta.spark.session.types import (
@@ -185,12 +187,15 @@ def _planned_config(
     """Return the new or existing table, if rows of the schema are allowed in it."""
     existing, case_sensitive = command.existing, command.session.case_sensitive
     if existing is None:
-        created = request.created
+        created, settings = request.created, command.session.settings
+        named = checked_properties(
+            created.properties, allow_arbitrary=ALLOW_ARBITRARY_PROPERTIES.flag(settings)
+        )
         return plan_new_table(
-            command.session.settings,
+            settings,
             schema,
             resolve_columns(request.partition_by, schema, case_sensitive=case_sensitive),
-            wanted=replace(created, properties={**options.properties, **created.properties}),
+            wanted=replace(created, properties={**options.properties, **named}),
         )
     overwrites = request.mode is SaveMode.OVERWRITE
     if overwrites and len(existing.files):
