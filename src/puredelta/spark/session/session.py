@@ -206,7 +206,7 @@ def setting_of(spark: SparkSession, key: str, default: str) -> str:
     """Return one setting, or its default."""
     if (known := _known_settings.get()) is not None:
         return known.get(key, default)
-    if _of_call.get() is not None and is_connect(spark):
+    if is_connect(spark):
         return settings_of(spark).get(key, default)
     return str(spark.conf.get(key, default))
 
