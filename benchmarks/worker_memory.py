@@ -318,6 +318,7 @@ def measured(name: str, directory: Path, *, parts: int = 1, limit: int = 0) -> d
 def _run_here(name: str, directory: Path, parts: int, limit: int) -> None:
     """Do what a shape asks for in this process, and print what it took."""
     if limit:
+        pa.set_io_thread_count(1)  # the stack of each reserves addresses
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         size = pages * resource.getpagesize() + limit
         resource.setrlimit(resource.RLIMIT_AS, (size, size))
