@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException, PySparkException
@@ -16,10 +17,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import puredelta
+from puredelta.commands.dml import search
 from puredelta.commands.dml.spec import Clause
 from puredelta.errors import InvalidRequestError
 from puredelta.protocol.schema.types import LONG, STRING, StructField
 from puredelta.protocol.table.table_config import CHAR_VARCHAR
+from puredelta.spark.offload.key_lookup import look_up_keys
 from puredelta.tables import DeltaTable
 from tests.commands.dml.features import (
     FEED,
@@ -59,7 +62,15 @@ MERGES: dict[str, tuple[Clause, ...]] = {
 def main(directory: Path) -> None:
     spark = connect_builder().getOrCreate()
     spark.conf.set("spark.sql.session.timeZone", "UTC")
-    answers = {}
+    answers: dict[str, object] = {}
+    lookups: list[str] = []
+
+    def look_up(*arguments: Any) -> Any:
+        answer = look_up_keys(*arguments)
+        lookups.append(getattr(answer, "reason", "found"))
+        return answer
+
+    search.look_up_keys = look_up  # type: ignore[attr-defined]
     for name, clauses in MERGES.items():
         root = directory / name
         rows = [[{"id": n, "p": "a", "v": n} for n in range(k, k + 10)] for k in range(0, 40, 10)]
@@ -76,6 +87,7 @@ def main(directory: Path) -> None:
             [len(left), sum(r["id"] for r in left), sum(r["v"] for r in left)],
             sorted(data_files(root) - before - active),
         ]
+    answers["lookups"] = lookups[:]
     answers["changes"] = changes(spark, directory / "changes")
     answers["with_features"] = with_features(spark, directory / "with_features")
     answers["dropped_features"] = dropped_features(spark, directory / "dropped_features")

@@ -34,6 +34,10 @@ def test_a_merge(answers: dict[str, Any], name: str, counts: list[int], left: li
     assert answers[name] == [counts, left, []]
 
 
+def test_workers_look_keys_up(answers: dict[str, Any]) -> None:
+    assert answers["lookups"] == ["found"] * 4
+
+
 def test_columns_bound_to_frames(answers: dict[str, Any]) -> None:
     left, refused = answers["bound_columns"]
     kept = [[n, {3: 4, 5: 10}.get(n, n)] for n in range(10) if n != 4]

@@ -38,7 +38,7 @@ from puredelta.spark.scan.bitmaps import WORD_INDEX_BITS, CountedWords
 from puredelta.spark.scan.data_file import DataFile
 from puredelta.spark.session.data_access import DataPaths
 from puredelta.spark.session.row_bitmap import RowBitmap
-from puredelta.spark.session.session import NotApplicable, is_connect
+from puredelta.spark.session.session import NotApplicable
 from puredelta.store.base import Store
 from puredelta.store.registry import open_store
 from puredelta.worker.files import DataPath
@@ -112,8 +112,6 @@ def look_up_keys(
     `puredelta.spark.scan.bitmaps.collect_words`: rows of the table by the number of their clause,
     rows of the source by that plus ``lookup.source_base``.
     """
-    if is_connect(spark):
-        return NotApplicable(reason="no RDD on Spark Connect")
     paths = DataPaths(target.open_at)
     try:
         constants = constants_of_files(target.config, target.files, read_columns(lookup))
