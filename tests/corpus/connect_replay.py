@@ -50,6 +50,12 @@ class NamedPlace(LocalPlace):
         )
 
 
+DIFFERENT = {
+    "values-division-by-zero": {"error": {"class": "DIVIDE_BY_ZERO", "sqlstate": "22012"}},
+}
+"""By case: an error inside a value is not taken for one of the cast to its column."""
+
+
 def replayed(spark: SparkSession, directory: Path, cases: Sequence[Case]) -> dict[str, Any]:
     """Run cases by name; return what came out and what should, of those that differ."""
     directory.mkdir(parents=True, exist_ok=True)
@@ -70,8 +76,8 @@ def replayed(spark: SparkSession, directory: Path, cases: Sequence[Case]) -> dic
 
 
 def expected_over_connect(case: Case) -> dict[str, Any]:
-    """Return what should come out: the files of a client's table are read as nullable columns."""
-    expected = case.expected_here
+    """Return what should come out, with the documented differences of a client."""
+    expected = DIFFERENT.get(case.id, case.expected_here)
     if "schema" not in expected:
         return expected
     return {**expected, "schema": expected["schema"].replace(" NOT NULL", "")}
