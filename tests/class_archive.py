@@ -37,7 +37,7 @@ DROP TABLE {0}
 
 def java_options() -> str:
     """Return the options of a JVM that maps the archive; none if there is no archive."""
-    # Of an archive that does not fit the JVM would write on its output.
+    # A JVM whose archive does not fit would write a warning on its output.
     return f"-XX:SharedArchiveFile={ARCHIVE} -Xlog:disable" if ARCHIVE.exists() else ""
 
 

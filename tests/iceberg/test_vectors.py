@@ -336,7 +336,7 @@ def test_decoded_files_equal_those_of_the_folder(
 
 
 def test_decoded_files_have_a_limit() -> None:
-    some = DecodedFiles[int](bytes_max=100)
+    some = DecodedFiles[int](bytes_max=100, size_of=lambda found: 49 if found == 1 else 0)
     asked: list[bytes] = []
 
     def decode(content: bytes) -> int:
@@ -344,7 +344,7 @@ def test_decoded_files_have_a_limit() -> None:
         return len(content)
 
     assert [some.of(content, decode) for content in (b"a" * 40, b"b" * 40, b"a" * 40)] == [40] * 3
-    some.keep(b"c", 1, size_bytes=50)  # in place of the oldest
+    some.keep(b"c", 1)  # in place of the oldest
     assert [some.of(content, decode) for content in (b"a" * 40, b"c")] == [40, 1]
     assert some.of(b"b" * 40, decode) == 40
     assert [content[:1] for content in asked] == [b"a", b"b", b"b"]

@@ -17,7 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic_core import to_json
-from pyiceberg.avro.file import AvroFile
+from pyiceberg.avro.reader import Reader
+from pyiceberg.avro.resolver import resolve_reader
 from pyiceberg.conversions import from_bytes
 from pyiceberg.manifest import (
     DEFAULT_READ_VERSION,
@@ -41,7 +42,9 @@ from puredelta.iceberg.avro import (
     FieldBytes,
     Numbers,
     RawRecords,
+    UnreadableRecordsError,
     avro_schema,
+    decoded_records,
     decoding,
     joined,
     primitive,
@@ -50,7 +53,7 @@ from puredelta.iceberg.avro import (
     varint,
     varints,
 )
-from puredelta.iceberg.storage import DecodedFiles, FileBytes, MetadataFolder, StoreFileIO
+from puredelta.iceberg.storage import DecodedFiles, MetadataFolder, StoreFileIO
 
 ENTRIES_MAX = 10_000
 """The entries of one manifest."""
@@ -65,6 +68,7 @@ _EXISTING, _ADDED, _DELETED = (
     )
 )
 _DATA, _DELETES = ManifestContent.DATA, ManifestContent.DELETES
+_LONG_MAX = (1 << 63) - 1
 _FIRST_ROW_ID = 15
 """The place of the id in `ManifestFile`, which has no name for it."""
 FormatVersion: TypeAlias = Literal[2, 3]
@@ -247,16 +251,21 @@ def listed_manifests(manifest_list: str, io: StoreFileIO) -> tuple[ManifestFile,
 
 
 def _decoded_list(content: bytes) -> tuple[ManifestFile, ...]:
-    with (
-        decoding(),
-        AvroFile[ManifestFile](
-            FileBytes(content),
-            MANIFEST_LIST_FILE_SCHEMAS[3],
-            read_types={-1: ManifestFile, 508: PartitionFieldSummary},
-            read_enums={517: ManifestContent},
-        ) as found,
-    ):
-        return tuple(found)
+    with decoding():
+        found = tuple(decoded_records(content, _manifest_reader))
+    values = [one[place] for one in found for place in range(len(one))]
+    if any(isinstance(value, int) and abs(value) > _LONG_MAX for value in values):
+        raise UnreadableRecordsError
+    return found
+
+
+def _manifest_reader(schema: Schema) -> Reader:
+    return resolve_reader(
+        schema,
+        MANIFEST_LIST_FILE_SCHEMAS[3],
+        read_types={-1: ManifestFile, 508: PartitionFieldSummary},
+        read_enums={517: ManifestContent},
+    )
 
 
 def puffin_files(manifests: Iterable[ManifestFile], io: StoreFileIO) -> set[str]:
@@ -266,7 +275,7 @@ def puffin_files(manifests: Iterable[ManifestFile], io: StoreFileIO) -> set[str]
 
 
 _LISTS = DecodedFiles[tuple[ManifestFile, ...]](bytes_max=1 << 20)
-_RECORDS = DecodedFiles[RawRecords](bytes_max=32 << 20)
+_RECORDS = DecodedFiles[RawRecords](32 << 20, size_of=lambda raw: raw.content.nbytes)
 
 
 @functools.lru_cache(maxsize=32)
@@ -474,7 +483,7 @@ class ManifestWriter:
         places = [np.concatenate(one) for one in columns]
         file = self._head(content).file(records, places)
         location = self.store_new("", file)
-        _RECORDS.keep(file, RawRecords.of(records, places, str(self.version)), records.nbytes)
+        _RECORDS.keep(file, RawRecords.of(records, places, str(self.version)))
         statuses = np.concatenate([part.statuses for part in parts])
         rows = np.concatenate([part.rows for part in parts])
         live_numbers = np.concatenate([part.sequence_numbers for part in parts])

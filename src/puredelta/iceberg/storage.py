@@ -7,7 +7,6 @@ never have the same number; ``version-hint.text`` tells readers by path the newe
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import struct
@@ -92,26 +91,6 @@ class StoreFileIO(FileIO):
         raise PermissionError(location)
 
 
-class FileBytes(InputFile):
-    """A file that was read already."""
-
-    def __init__(self, content: bytes) -> None:
-        super().__init__("")
-        self._content = content
-
-    def __len__(self) -> int:
-        """Return the size in bytes."""
-        return len(self._content)
-
-    def exists(self) -> bool:
-        """Tell that the file is there."""
-        return True
-
-    def open(self, seekable: bool = True) -> BinaryIO:  # noqa: ARG002, FBT001, FBT002 - pyiceberg's
-        """Open the file for reading."""
-        return io.BytesIO(self._content)
-
-
 _T = TypeVar("_T")
 
 
@@ -119,30 +98,27 @@ class DecodedFiles(Generic[_T]):
     """The decoded content of files that this process has read or written last.
 
     An export reads what the export before has written. The keys are the bytes of files, so a file
-    that another program has changed is decoded.
+    that another program has changed is decoded. ``size_of`` tells the bytes of decoded content.
     """
 
-    def __init__(self, bytes_max: int) -> None:
+    def __init__(self, bytes_max: int, size_of: Callable[[_T], int] = lambda _: 0) -> None:
         self._bytes_max = bytes_max
+        self._size_of = size_of
         self._kept: dict[bytes, tuple[_T, int]] = {}
         self._lock = threading.Lock()
 
-    def of(self, content: bytes, decode: Callable[[bytes], _T], size_bytes: int = 0) -> _T:
+    def of(self, content: bytes, decode: Callable[[bytes], _T]) -> _T:
         """Return the decoded content, which may be used at other places: it is not changed."""
         with self._lock:
             known = self._kept.pop(content, None)
-        if known is None:
-            known = (decode(content), max(size_bytes, len(content)))
-        self._keep(content, known)
-        return known[0]
+        decoded = decode(content) if known is None else known[0]
+        self.keep(content, decoded)
+        return decoded
 
-    def keep(self, content: bytes, decoded: _T, size_bytes: int = 0) -> None:
-        """Remember the decoded content of a file that this process has written."""
-        self._keep(content, (decoded, max(size_bytes, len(content))))
-
-    def _keep(self, content: bytes, known: tuple[_T, int]) -> None:
+    def keep(self, content: bytes, decoded: _T) -> None:
+        """Remember the decoded content of a file that this process has read or written."""
         with self._lock:
-            self._kept[content] = known
+            self._kept[content] = decoded, len(content) + self._size_of(decoded)
             left = sum(size_bytes for _, size_bytes in self._kept.values())
             while left > self._bytes_max:
                 left -= self._kept.pop(next(iter(self._kept)))[1]
