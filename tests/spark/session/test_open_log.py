@@ -28,7 +28,7 @@ class Client(FakeSession):
 
     def __init__(self, default: str) -> None:
         super().__init__(spark__hadoop__fs__defaultFS="")
-        self.conf = SimpleNamespace(get=lambda _, default: default)
+        self.conf = Settings({})
         self.asked = 0
         self.read = SimpleNamespace(text=self._text)
         self._default = default
@@ -120,7 +120,7 @@ def test_another_default_file_system_in_a_running_session_counts(
 def test_a_client_s_own_default_file_system_counts() -> None:
     spark: Any = FakeSession()
     assert open_log(spark, "/data/t").root_uri == "file:/data/t"
-    spark.conf = Settings({"fs.defaultFS": HDFS})
+    spark = FakeSession(fs__defaultFS=HDFS)
     with pytest.raises(UnsupportedError, match=f"{HDFS}/data/t"):
         open_log(spark, "/data/t")
 
