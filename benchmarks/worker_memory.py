@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from puredelta.commands.dml.prune import HeldSource
+from puredelta.commands.dml.lookup_plan import HeldSource
 from puredelta.commands.dml.source_texts import SourceTexts
 from puredelta.protocol.schema.types import LONG, STRING, DataType, DecimalType
 from puredelta.spark.scan.data_file import DataFile

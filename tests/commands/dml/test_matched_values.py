@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -61,15 +62,30 @@ def row(number: int) -> dict[str, Any]:
 FILES = [[row(n) for n in range(start, start + 40)] for start in (0, 40, 80)]
 
 
-def mapped_fields() -> list[dict[str, Any]]:
+def mapped_fields(schema: pa.Schema) -> list[dict[str, Any]]:
     """Return the table's columns with other names in files."""
-    fields = delta_fields(SCHEMA)
-    for number, one in enumerate(fields, 1):
+    fields = delta_fields(schema)
+    numbers = itertools.count(1)
+    for one in fields:
         one["metadata"] = {
-            "delta.columnMapping.id": number,
+            "delta.columnMapping.id": next(numbers),
             "delta.columnMapping.physicalName": f"col-{one['name']}",
         }
+    for inner in inner_fields([one["type"] for one in fields]):
+        inner["metadata"] = {
+            "delta.columnMapping.id": next(numbers),
+            "delta.columnMapping.physicalName": inner["name"],
+        }
     return fields
+
+
+def inner_fields(types: list[Any]) -> Iterator[dict[str, Any]]:
+    """Yield the fields of structs, however deep."""
+    for kind in types:
+        if isinstance(kind, dict):
+            yield from kind.get("fields", ())
+            yield from inner_fields([one["type"] for one in kind.get("fields", ())])
+            yield from inner_fields([kind.get(k) for k in ("elementType", "valueType")])
 
 
 def source_rows(numbers: range) -> list[tuple[Any, ...]]:
@@ -161,7 +177,7 @@ CASES = {
         table={
             "properties": {"delta.columnMapping.mode": "name"},
             "physical": {name: f"col-{name}" for name in SCHEMA.names},
-            "fields": mapped_fields(),
+            "fields": mapped_fields(SCHEMA),
             "protocol": {"minReaderVersion": 2, "minWriterVersion": 5},
         },
     ),
@@ -268,3 +284,79 @@ def test_a_rule_of_a_new_value_is_checked(
         table.merge(source, "t.id = s.id").whenMatchedUpdate(set={"c5": "s.n"}).execute()
     assert len(done) == 1
     assert TableLog.open(str(tmp_path)).snapshot().version == 0
+
+
+DECIMAL = pa.decimal128(9, 2)
+NESTED = pa.schema(
+    [
+        ("id", pa.int64()),
+        (
+            "n",
+            pa.struct([("a", pa.int64()), ("b", pa.string()), ("c", pa.struct([("x", DECIMAL)]))]),
+        ),
+        ("l", pa.list_(pa.struct([("y", pa.timestamp("us", "UTC"))]))),
+        ("m", pa.map_(pa.string(), pa.list_(pa.int32()))),
+        *((f"c{n}", pa.int64()) for n in range(8)),
+    ]
+)
+NESTED_SOURCE = """id long, n struct<a:long, b:string, c:struct<x:decimal(9,2)>>,
+l array<struct<y:timestamp>>, m map<string, array<int>>, turned struct<b:string, a:long,
+c:struct<x:decimal(9,2)>>"""
+
+
+def nested_row(number: int) -> dict[str, Any]:
+    draw = random.Random(number)
+    maybe = lambda value: None if draw.random() < 0.2 else value  # noqa: E731
+    inner = maybe({"x": maybe(Decimal(number).scaleb(-2))})
+    return {
+        "id": number,
+        "n": maybe({"a": maybe(number), "b": maybe(f"b{number}"), "c": inner}),
+        "l": maybe([maybe({"y": maybe(FIRST)}) for _ in range(draw.randrange(3))]),
+        "m": maybe({f"k{n}": maybe([maybe(n)]) for n in range(draw.randrange(3))}),
+        **{f"c{n}": number * n for n in range(8)},
+    }
+
+
+def nested_source(numbers: range) -> list[tuple[Any, ...]]:
+    found = []
+    for number in numbers:
+        new = nested_row(number + 1000)
+        turned = new["n"] and {name: new["n"][name] for name in ("b", "a", "c")}
+        found.append((number, new["n"], new["l"], new["m"], turned))
+    return found
+
+
+@pytest.mark.parametrize("is_renamed", [False, True], ids=["plain", "other names"])
+def test_workers_copy_nested_columns_of_the_source(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_renamed: bool
+) -> None:
+    done = made_by_workers(monkeypatch)
+    table: dict[str, Any] = {}
+    if is_renamed:
+        table = {
+            "properties": {"delta.columnMapping.mode": "name"},
+            "fields": mapped_fields(NESTED),
+        }
+        table |= {"physical": {name: f"col-{name}" for name in NESTED.names}}
+        table |= {"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}}
+    old = [nested_row(n) for n in range(80)]
+    source = spark.createDataFrame(nested_source(range(0, 90, 3)), NESTED_SOURCE)
+
+    def after(path: Path, **values: str) -> list[Any]:
+        lay_table(path, NESTED, [old[:40], old[40:]], **table)
+        found = DeltaTable.forPath(spark, str(path))
+        merge = found.alias("t").merge(source.alias("s"), "t.id = s.id")
+        merge.whenMatchedUpdate(set=values).execute()
+        return sorted(map(repr, found.toDF().collect()))
+
+    values = {"n": "s.n", "l": "s.l", "m": "s.m", "c1": "s.n.a", "c2": "t.c2 + s.id"}
+    plain = {**values, "c1": "s.id"}
+    here = after(tmp_path / "here", **plain)
+    assert [bool(one.refused) for one in done] == ([] if is_renamed else [False])
+    done.clear()
+    turned = after(tmp_path / "turned", **{**plain, "n": "s.turned"})
+    of_field = after(tmp_path / "field", **values)
+    assert not done
+    monkeypatch.setattr(in_place, "computed_values", lambda *_: "a test says so")
+    assert after(tmp_path / "spark", **plain) == here == turned
+    assert after(tmp_path / "field2", **values) == of_field

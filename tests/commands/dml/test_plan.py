@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from puredelta.commands.dml.prune import plan_lookup
+from puredelta.commands.dml.lookup_plan import plan_lookup
 from puredelta.commands.dml.resolve.resolved_statement import (
     ConditionParts,
     EquiPair,

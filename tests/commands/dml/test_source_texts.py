@@ -84,3 +84,11 @@ def test_footers_that_tell_are_enough(tmp_path: Path) -> None:
     Path(texts.files[0].uri).unlink()
     assert texts.largest_part(["k"], bytes_max=MANY) >= sum(range(99))
     assert texts.largest_part(["unknown"], bytes_max=MANY) > MANY
+
+
+def test_nested_columns_count_as_they_are_decoded(tmp_path: Path) -> None:
+    lists = pa.array([["x" * 100] * (n % 5) for n in range(1_000)])
+    texts = texts_of(tmp_path, pa.table({"l": lists}), pa.table({"l": lists.slice(0, 0)}))
+    total = 200_000
+    assert total <= texts.largest_part(["l"], bytes_max=MANY) <= total * 1.2
+    assert texts.largest_part(["l"], bytes_max=total // 2) > total // 2

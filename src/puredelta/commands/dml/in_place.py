@@ -28,8 +28,10 @@ from puredelta.commands.dml.decide import (
     RowPlan,
     records_changes,
 )
+from puredelta.commands.dml.lookup_plan import HeldSource, source_keys
 from puredelta.commands.dml.new_rows import (
     NewRows,
+    copied_type,
     mark_of,
     marked_clause,
     marked_rows,
@@ -37,7 +39,6 @@ from puredelta.commands.dml.new_rows import (
     rows_with_values,
 )
 from puredelta.commands.dml.positions import RowPositions
-from puredelta.commands.dml.prune import HeldSource, source_keys
 from puredelta.commands.dml.resolve.resolved_statement import ResolvedUpdate
 from puredelta.commands.dml.search_plan import SearchPlan
 from puredelta.commands.dml.source import StatementContext
@@ -52,6 +53,7 @@ from puredelta.protocol.schema.types import (
     TIMESTAMP,
     TIMESTAMP_NTZ,
     VOID,
+    StructField,
     StructType,
 )
 from puredelta.protocol.table.clustering import clustering_columns
@@ -344,8 +346,10 @@ def _value(context: StatementContext, update: ResolvedUpdate, name: str) -> Arro
     """Return the new value of a column, for rows of one clause."""
     found = context.statement.config.schema.find(name)
     kind = None if found is None else stored_type(found.type)
+    if found is not None and kind is None:
+        return _nested_value(context.statement.config, update, found)
     if kind is None:
-        raise NotInTableError(f"column {name} is of a type that only Spark computes with")
+        raise NotInTableError(f"there is no column {name}")
     if name in update.unchanged:
         return ArrowValue(InputColumn("target", name), kind, {name: kind})
     if (tree := update.trees.get(name)) is None:
@@ -355,6 +359,15 @@ def _value(context: StatementContext, update: ResolvedUpdate, name: str) -> Arro
         if read in value.columns:
             raise NotInTableError(f"column {read} is not in the files, it is a partition column")
     return value
+
+
+def _nested_value(config: TableConfig, update: ResolvedUpdate, column: StructField) -> ArrowValue:
+    """Return a nested column of the source, copied as it is."""
+    kind, source = copied_type(column.type), update.copies.get(column.name)
+    renamed = config.column_mapping is not ColumnMappingMode.NONE
+    if kind is None or source is None or renamed:
+        raise NotInTableError(f"column {column.name} is of a type that only Spark computes with")
+    return ArrowValue(InputColumn("source", source), kind, {}, {source: kind})
 
 
 def _in_files(value: Expression, config: TableConfig, source: ColumnNames) -> Expression:

@@ -166,7 +166,7 @@ def stored_types(config: TableConfig) -> dict[str, pa.DataType] | None:
         return None
     stored: dict[str, pa.DataType] = {}
     for table_field in config.schema.fields:
-        kind = _copied_type(table_field.type)
+        kind = copied_type(table_field.type)
         if kind is None or not table_field.nullable:
             return None
         stored[table_field.name] = kind
@@ -179,8 +179,10 @@ def stored_types(config: TableConfig) -> dict[str, pa.DataType] | None:
     return stored
 
 
-def _copied_type(kind: DataType) -> pa.DataType | None:
-    """Return the storage type of a column, ``None`` if Spark alone reads it or refuses a NULL."""
+def copied_type(kind: DataType) -> pa.DataType | None:
+    """Return the storage type of a column, nested ones included; ``None`` if Spark alone reads it
+    or refuses a NULL.
+    """
     if not isinstance(kind, StructType | ArrayType | MapType):
         return stored_type(kind)
     return arrow_schema(StructType((StructField("", kind),))).types[0] if _is_plain(kind) else None

@@ -2,7 +2,7 @@
 
 Footers say it of values that are stored one after the other. Of dictionaries, and of texts that are
 stored by their difference, they say less than there is: such columns are decoded, a batch at a
-time. So are the rows of parts, because long texts may be close together.
+time. So are nested columns, and the rows of parts, because long texts may be close together.
 """
 
 from __future__ import annotations
@@ -81,9 +81,12 @@ class SourceTexts:
 
 
 def _lengths(batch: pa.RecordBatch) -> _Bytes:
-    """Return the bytes of the texts of each row."""
+    """Return the bytes of the texts of each row, and its share of nested columns."""
     lengths: _Bytes = np.zeros(batch.num_rows, np.int64)
     for column in batch.columns:
+        if pa.types.is_nested(column.type) and len(column):
+            lengths += -(-column.nbytes // len(column))
+            continue
         texts = (
             column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
         )

@@ -27,6 +27,9 @@ from puredelta.protocol.schema.predicates import Predicate, Side
 from puredelta.spark.resolve.predicate_from_json import Node, SideColumn
 from puredelta.spark.session.names import source_column_name
 
+_COLUMN_NODES = 2
+"""Of a column alone: the alias that the analyzer gives it, and its attribute."""
+
 
 class Scope(Enum):
     """Which sides an expression may see (M-20); the value is in the order Spark sees them."""
@@ -191,6 +194,15 @@ class ResolvedExpression:
     """As Spark writes it."""
     tree: ExpressionTree | None = field(default=None, repr=False)
     """``None`` over Spark Connect, and for what has another value each time."""
+
+    @property
+    def source_column(self) -> str | None:
+        """The staged name of the source column that this is, where its tree is known."""
+        if self.tree is None or len(self.tree.nodes) != _COLUMN_NODES:
+            return None
+        node = self.tree.nodes[-1]
+        known = self.tree.columns.get(node.get("exprId", {}).get("id"))
+        return known.name if known is not None and known.side is Side.SOURCE else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -173,6 +173,7 @@ class ClauseAssembler:
                 ),
                 target_columns=frozenset(),
                 source_columns=frozenset({found.staged}),
+                source=found.staged,
                 keeps_fields=self.rows.assigner.fills_missing,
             )
         resolved = self.expressions[bound.value]
@@ -181,6 +182,7 @@ class ClauseAssembler:
             value=Value(column=resolved.column, type=resolved.type, sql=resolved.sql),
             target_columns=resolved.target_columns,
             source_columns=resolved.source_columns,
+            source=resolved.source_column,
             tree=resolved.tree,
         )
 

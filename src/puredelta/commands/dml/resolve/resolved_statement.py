@@ -158,6 +158,8 @@ class ResolvedUpdate:
     """Staged names of the source columns that values read."""
     trees: Mapping[str, ExpressionTree] = field(default_factory=dict, repr=False)
     """The expressions of columns that are assigned as a whole, where they are known."""
+    copies: Mapping[str, str] = field(default_factory=dict)
+    """The columns that get a source column as it is, without any cast, and its staged name."""
 
     @property
     def reads_target(self) -> bool:

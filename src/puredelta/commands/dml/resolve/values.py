@@ -53,6 +53,8 @@ class AssignedValue:
     source_columns: frozenset[str]
     tree: ExpressionTree | None = None
     """Its expression, where that is known."""
+    source: str | None = None
+    """The staged name of the source column that is the value."""
     keeps_fields: bool = False
     """``UPDATE SET *`` under schema evolution: fields that a struct lacks keep their values."""
 
@@ -85,12 +87,13 @@ class RowBuilder:
         computed = self.config.generated_columns.keys() - columns
         read = {a.path.column for a in assigned if self._reads_old(a)}
         existing = frozenset(self.current.names)
+        values = {
+            f.name: self._new_value(f, by_column.get(f.name, ()))
+            for f in self.schema.fields
+            if f.name not in computed
+        }
         return ResolvedUpdate(
-            values={
-                f.name: self._new_value(f, by_column.get(f.name, ()))
-                for f in self.schema.fields
-                if f.name not in computed
-            },
+            values=values,
             unchanged=existing - columns - computed,
             target_columns=(existing & read).union(*(a.target_columns for a in assigned)),
             source_columns=frozenset().union(*(a.source_columns for a in assigned)),
@@ -98,6 +101,11 @@ class RowBuilder:
                 a.path.column: a.tree
                 for a in assigned
                 if a.tree is not None and len(a.path.names) == 1
+            },
+            copies={
+                a.path.column: a.source
+                for a in assigned
+                if a.source is not None and values[a.path.column] is a.value.column
             },
         )
 
