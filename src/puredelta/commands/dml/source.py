@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol, cast
 
 import numpy as np
 import pyarrow as pa
@@ -23,8 +23,13 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from puredelta.commands.command import Command
-from puredelta.commands.dml.resolve.conditions import range_pair
-from puredelta.commands.dml.resolve.resolved_statement import EquiPair, ResolvedStatement
+from puredelta.commands.dml.lookup_plan import plan_lookup
+from puredelta.commands.dml.resolve.conditions import range_pair, with_staged_values
+from puredelta.commands.dml.resolve.resolved_statement import (
+    EquiPair,
+    ResolvedStatement,
+    StagedValue,
+)
 from puredelta.commands.dml.settings import ExecutionSettings, KeyLimits
 from puredelta.commands.dml.source_texts import SourceTexts
 from puredelta.commands.dml.spec import Asked, StatisticsPrefetch
@@ -48,7 +53,7 @@ from puredelta.spark.scan.data_file import DataFile
 from puredelta.spark.scan.plain_scan import plain_scan
 from puredelta.spark.scan.row_tracking_scan import tracked_scan
 from puredelta.spark.scan.scan import scan
-from puredelta.spark.session.names import PREFIX
+from puredelta.spark.session.names import FAILED, PREFIX
 from puredelta.spark.session.session import NotApplicable
 from puredelta.spark.write.staging import StagedRows, stage_rows
 from puredelta.store.base import Store
@@ -204,6 +209,8 @@ class _FewValues:
 
 
 _KEY_ROWS = 65_536
+_DATA_EXCEPTION = "SQLSTATE: 22"
+"""How messages of Spark name the class of errors of values."""
 _NO_COLUMN = f"{PREFIX}present"
 
 
@@ -226,6 +233,7 @@ def plan_source(asked: Asked, statement: ResolvedStatement) -> StatementContext:
 
 
 def _context(asked: Asked, statement: ResolvedStatement, *, evaluates: bool) -> StatementContext:
+    statement, source = _source(asked, statement, evaluates=evaluates)
     parts = statement.on.parts
     refs = frozenset(pair.target for pair in parts.pairs).union(*map(references, parts.target_only))
     statistics = asked.statistics.including(refs)
@@ -233,7 +241,7 @@ def _context(asked: Asked, statement: ResolvedStatement, *, evaluates: bool) -> 
         command=asked.command,
         settings=asked.settings,
         statement=statement,
-        source=_source(asked, statement, evaluates=evaluates),
+        source=source,
         statistics=statistics,
     )
 
@@ -256,31 +264,79 @@ def source_in_use(context: StatementContext) -> Iterator[None]:
         remove_quietly(partial(context.source.remove, context.command.log.store))
 
 
-def _source(asked: Asked, statement: ResolvedStatement, *, evaluates: bool) -> StagedSource:
-    rows, must_stage = asked.rows.source, asked.settings.must_stage
-    settings, store = asked.settings, asked.command.log.store
+def _source(
+    asked: Asked, statement: ResolvedStatement, *, evaluates: bool
+) -> tuple[ResolvedStatement, StagedSource]:
+    """Return the source, and the statement by the values that its staged rows hold."""
+    rows, reason = asked.rows.source, asked.settings.must_stage
     if rows is None:
-        return StagedSource.none()
-    reason = must_stage
+        return statement, StagedSource.none()
+    valued = _valued(asked, statement)
     if reason is None:
-        found = _in_place(rows, statement, settings.key_limits)
+        found = _in_place(rows, statement, asked.settings.key_limits)
         if isinstance(found, StagedSource):
-            return found
-        reason = found.reason
+            if valued is None or not _is_looked_up(asked, valued[0], found.num_rows):
+                return statement, found
+            reason = "workers find rows by values that Spark computes of it"
+        else:
+            reason = found.reason
     if not evaluates:
-        return StagedSource.unread(reason)
-    return _staged(rows, statement, store, settings, reason=reason)
+        return statement if valued is None else valued[0], StagedSource.unread(reason)
+    if valued is not None:
+        staged = _staged_with(asked, *valued, reason=reason)
+        if staged is not None:
+            return valued[0] if _has_all_values(staged) else statement, staged
+    return statement, _staged(asked, statement, (), reason=reason)
+
+
+def _valued(
+    asked: Asked, statement: ResolvedStatement
+) -> tuple[ResolvedStatement, tuple[StagedValue, ...]] | None:
+    """Return the statement by values of staged rows, if workers can look keys up only then."""
+    if not asked.settings.workers.enabled or _is_looked_up(asked, statement, 1):
+        return None
+    valued, values = with_staged_values(statement)
+    return (valued, values) if values and _is_looked_up(asked, valued, 1) else None
+
+
+def _is_looked_up(asked: Asked, statement: ResolvedStatement, num_rows: int) -> bool:
+    """Tell whether workers can look keys up, for so many rows of texts of usual length."""
+    memory = asked.settings.workers.memory
+    return plan_lookup(statement, num_rows, ColumnNames(), memory) is not None
+
+
+def _staged_with(
+    asked: Asked, statement: ResolvedStatement, values: Sequence[StagedValue], *, reason: str
+) -> StagedSource | None:
+    """Return the source with values; ``None`` if an error of a value ends the job.
+
+    Values do not raise errors, but Spark may compute a part that several of them share before.
+    """
+    try:
+        return _staged(asked, statement, values, reason=reason)
+    except DeltaError:
+        raise
+    except Exception as failure:
+        if _DATA_EXCEPTION in str(failure):
+            return None
+        raise
+
+
+def _has_all_values(staged: StagedSource) -> bool:
+    """Tell whether no value of a row is an error; whether that row matters, a join decides."""
+    failed = staged.profile.bounds.get((FAILED,))
+    return failed is not None and failed.null_count == staged.num_rows
 
 
 def _staged(
-    source_rows: DataFrame,
+    asked: Asked,
     statement: ResolvedStatement,
-    store: Store,
-    settings: ExecutionSettings,
+    values: Sequence[StagedValue],
     *,
     reason: str,
 ) -> StagedSource:
-    rows = statement.frames.staging(source_rows)
+    settings, store = asked.settings, asked.command.log.store
+    rows = statement.frames.staging(cast("DataFrame", asked.rows.source), values)
     stored = statement.timestamp.bind(_storable_rows(rows))
     staged = stage_rows(stored, store=store, options=settings.writer.staged)
     names = ColumnNames()

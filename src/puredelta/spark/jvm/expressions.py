@@ -191,6 +191,21 @@ def _java_column(expression: Expression) -> Any:
     return java_class(java, "org.apache.spark.sql.classic.ExpressionUtils").column(java)
 
 
+def tried(expression: Expression) -> tuple[Expression, Expression]:
+    """Return the value of a resolved expression, NULL where it raises an error, and whether it
+    does.
+    """
+    java = expression.java
+    made = {n: java_class(java, f"{CATALYST}.expressions.{n}") for n in _TRIED}
+    struct = made["CreateStruct"].create(scala_seq(java, [java]))  # which is never NULL itself
+    caught = made["TryEval"](struct)
+    value = made["GetStructField"](caught, 0, scala_none(java))
+    return Expression(value), Expression(made["IsNull"](caught))
+
+
+_TRIED = ("CreateStruct", "TryEval", "GetStructField", "IsNull")
+
+
 def aliased(expression: Expression, name: str, *, like: Attribute | None = None) -> Expression:
     """Return the expression under a name, with the id and qualifiers of ``like``."""
     java = expression.java

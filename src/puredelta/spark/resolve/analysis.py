@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -25,11 +25,13 @@ from puredelta.spark.jvm.expressions import (
     column_of,
     lazy_column_of,
     parsed,
+    tried,
 )
 from puredelta.spark.jvm.frames import analyzed_plan, frame_of, with_attributes
 from puredelta.spark.jvm.plans import AttributeMoves, Plan, cross_join, empty_relation
 from puredelta.spark.resolve.connect import ConnectFrames, ConnectResolver
 from puredelta.spark.resolve.expressions import (
+    ConditionPart,
     ExpressionTree,
     Request,
     Resolution,
@@ -38,14 +40,18 @@ from puredelta.spark.resolve.expressions import (
     ResolvedExpression,
     Resolver,
     Scope,
+    SourceValue,
     source_columns,
     target_columns,
 )
 from puredelta.spark.resolve.predicate_from_json import (
+    SUBQUERIES,
     Node,
     SideColumn,
+    SourceTree,
     attribute_ids,
     class_name,
+    condition_trees,
     predicate_of,
 )
 from puredelta.spark.resolve.statement_timestamp import (
@@ -225,7 +231,6 @@ def _joined(sides: Sequence[_Relation]) -> Plan:
 
 
 _AGGREGATES = frozenset({"AggregateExpression", "PythonUDAF", "WindowExpression"})
-_SUBQUERIES = frozenset({"ScalarSubquery", "ListQuery", "Exists", "LateralSubquery", "InSubquery"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -321,7 +326,7 @@ class ClassicResolver:
         folded_plan = folded(self._timestamp.bound(plan))
         unchanged = folded_plan.is_same(plan)
         trees = [a.tree for a in analyzed] if unchanged else expression_trees(folded_plan)
-        return [
+        found = [
             self._expression(
                 a,
                 column=column_of(expression),
@@ -331,6 +336,23 @@ class ClassicResolver:
             )
             for a, expression, data_type, tree in zip(analyzed, own, types, trees, strict=True)
         ]
+        return [
+            replace(one, parts=partial(self._parts, folded_plan, place, tree))
+            if one.is_deterministic and isinstance(one.type, T.BooleanType)
+            else one
+            for place, (one, tree) in enumerate(zip(found, trees, strict=True))
+        ]
+
+    def _parts(self, plan: Plan, place: int, tree: Sequence[Node]) -> tuple[ConditionPart, ...]:
+        """Return the conjuncts of an expression of a plan, with what the source can hold."""
+        columns = self.frames.columns_by_id
+        found = condition_trees(tree, columns, time_zone=self._time_zone)
+        if not any(isinstance(one, SourceTree) for one in found):
+            return ()
+        whole = resolved_expressions(self.frames.moved(plan))[place]
+        return tuple(
+            _source_value(whole, one) if isinstance(one, SourceTree) else one for one in found
+        )
 
     def _expression(
         self,
@@ -348,7 +370,7 @@ class ClassicResolver:
             column=column,
             type=data_type,
             is_deterministic=is_deterministic,
-            has_subquery=any(class_name(n) in _SUBQUERIES for n in analyzed.nodes),
+            has_subquery=any(class_name(n) in SUBQUERIES for n in analyzed.nodes),
             predicate=self._predicate(tree, used, certain=is_deterministic),
             target_columns=frozenset(c.name for c in used if c.side is Side.TARGET),
             source_columns=frozenset(c.name for c in used if c.side is Side.SOURCE),
@@ -370,6 +392,19 @@ class ClassicResolver:
         if not certain:  # never reordered, never pruned with
             return Opaque(frozenset(c.ref() for c in used))
         return predicate_of(tree, self.frames.columns_by_id, time_zone=self._time_zone)
+
+
+def _source_value(whole: Expression, tree: SourceTree) -> SourceValue:
+    part = whole
+    for step in tree.steps[1:]:  # the first one leads from the alias to the expression
+        part = part.children()[step]
+    value, failed = tried(part)
+    return SourceValue(
+        compared=tree.compared,
+        type=part.type(),
+        value=column_of(value),
+        failed=column_of(failed),
+    )
 
 
 def _analyzed(plan: Plan, requests: Sequence[tuple[int, Request]]) -> list[_Analyzed]:

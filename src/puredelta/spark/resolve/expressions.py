@@ -15,15 +15,15 @@ an unknown function, mismatched types) pass as they are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import types as T
 
-from puredelta.protocol.schema.predicates import Predicate, Side
+from puredelta.protocol.schema.predicates import CompareOp, Predicate, Ref, Side
 from puredelta.spark.resolve.predicate_from_json import Node, SideColumn
 from puredelta.spark.session.names import source_column_name
 
@@ -176,6 +176,25 @@ class ExpressionTree:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SourceValue:
+    """A conjunct that reads columns of the source alone, or compares a column of the target with
+    what reads these alone. Predicates cannot describe it; rows of the source may hold it.
+    """
+
+    compared: tuple[Ref, CompareOp] | None
+    """The column of the target, and how it compares with the value; ``None``: the conjunct itself
+    is the value."""
+    type: T.DataType
+    value: Column
+    """Over `Frames.source`; NULL where Spark raises an error."""
+    failed: Column
+    """Whether Spark raises an error."""
+
+
+ConditionPart: TypeAlias = Predicate | SourceValue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedExpression:
     """A request that Spark understands."""
 
@@ -194,6 +213,8 @@ class ResolvedExpression:
     """As Spark writes it."""
     tree: ExpressionTree | None = field(default=None, repr=False)
     """``None`` over Spark Connect, and for what has another value each time."""
+    parts: Callable[[], Sequence[ConditionPart]] = field(default=tuple, repr=False)
+    """Returns the conjuncts of a condition, if the source can hold values of some; else nothing."""
 
     @property
     def source_column(self) -> str | None:

@@ -52,6 +52,9 @@ from puredelta.spark.session.types import from_spark_type
 
 Node: TypeAlias = Mapping[str, Any]
 
+SUBQUERIES = frozenset({"ScalarSubquery", "ListQuery", "Exists", "LateralSubquery", "InSubquery"})
+"""Classes of expressions that read other rows than their own."""
+
 INTEGERS = ("byte", "short", "integer", "long")
 """Types of whole numbers, the narrowest first."""
 
@@ -214,12 +217,111 @@ def predicate_of(
     The list is read from its end, children before parents: a condition may nest deeper
     than Python's stack.
     """
+    return _translated(nodes, columns, time_zone).tree
+
+
+def _translated(nodes: Sequence[Node], columns: Mapping[int, SideColumn], time_zone: str) -> _Part:
     stack: list[_Part] = []
     for node in reversed(nodes):
         kids = [stack.pop() for _ in range(node["num-children"])]
         stack.append(_part(node, kids, columns, time_zone))
     (whole,) = stack
-    return whole.tree
+    return whole
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTree:
+    """A conjunct, or one side of a comparison, that reads columns of the source alone."""
+
+    steps: tuple[int, ...]
+    """From the root down to it: which child at each step."""
+    compared: tuple[Ref, CompareOp] | None
+    """The column of the target on the other side, and how it compares; ``None``: this is the
+    conjunct."""
+
+
+def condition_trees(
+    nodes: Sequence[Node], columns: Mapping[int, SideColumn], *, time_zone: str
+) -> list[Predicate | SourceTree]:
+    """Return the conjuncts of a condition, those that only Spark evaluates apart from the others.
+
+    Nothing is said of what users' functions and subqueries give.
+    """
+    found: list[Predicate | SourceTree] = []
+    pending: list[tuple[tuple[int, ...], Sequence[Node]]] = [((), nodes)]
+    while pending:
+        steps, some = pending.pop()
+        if class_name(some[0]) in ("Alias", "And"):
+            below = [((*steps, n), kid) for n, kid in enumerate(_kids(some))]
+            pending += reversed(below)
+            continue
+        whole = predicate_of(some, columns, time_zone=time_zone)
+        tree = None if _is_plain(whole) else _source_tree(steps, some, columns, time_zone)
+        found += conjuncts(whole) if tree is None else [tree]
+    return found
+
+
+def _source_tree(
+    steps: tuple[int, ...],
+    nodes: Sequence[Node],
+    columns: Mapping[int, SideColumn],
+    time_zone: str,
+) -> SourceTree | None:
+    if _reads_source_alone(nodes, columns):
+        return SourceTree(steps, None)
+    op = _COMPARISONS.get(class_name(nodes[0]))
+    if op is None:
+        return None
+    one, other = _kids(nodes)
+    for place, side, against, how in ((1, other, one, op), (0, one, other, op.flipped)):
+        found = _translated(against, columns, time_zone)
+        if not isinstance(found.tree, Ref) or found.is_widened or found.tree.type is None:
+            continue
+        if found.tree.side is Side.TARGET and _reads_source_alone(side, columns):
+            return SourceTree((*steps, place), (found.tree, how))
+    return None
+
+
+def _reads_source_alone(nodes: Sequence[Node], columns: Mapping[int, SideColumn]) -> bool:
+    classes = {class_name(node) for node in every_node(list(nodes))}
+    if classes & SUBQUERIES or any("UDF" in name for name in classes):
+        return False
+    read = {columns[i].side if i in columns else None for i in attribute_ids(list(nodes))}
+    return read == {Side.SOURCE}
+
+
+def _kids(nodes: Sequence[Node]) -> list[Sequence[Node]]:
+    """Return the subtrees below the first node of a tree."""
+    found: list[Sequence[Node]] = []
+    start = 1
+    for _ in range(nodes[0]["num-children"]):
+        end, missing = start, 1
+        while missing:
+            missing += nodes[end]["num-children"] - 1
+            end += 1
+        found.append(nodes[start:end])
+        start = end
+    return found
+
+
+def _is_plain(predicate: Predicate) -> bool:
+    """Tell whether a predicate only compares columns of the source that are no fields of others."""
+    if any(ref.side is Side.SOURCE and len(ref.path) > 1 for ref in references(predicate)):
+        return False
+    pending = [predicate]
+    while pending:
+        match pending.pop():
+            case And(parts) | Or(parts):
+                pending.extend(parts)
+            case Not(child):
+                pending.append(child)
+            case Compare(_, left, right):
+                pending += (left, right)
+            case Opaque() | StartsWith() | OneOf():
+                return False
+            case Ref() | Const() | IsNull():
+                pass
+    return True
 
 
 def _part(

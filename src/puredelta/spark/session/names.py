@@ -104,6 +104,15 @@ def require_no_helper_names(columns: Iterable[str]) -> None:
         raise InvalidRequestError(Message.RESERVED_COLUMN_NAME, prefix=PREFIX, columns=taken)
 
 
+FAILED = "__puredelta_failed"
+"""Whether a value that is computed for a source row while it is staged fails: 1, or NULL (int)."""
+
+
+def staged_value_name(ordinal: int) -> str:
+    """Return the name of the n-th value that is computed while source rows are staged."""
+    return f"{PREFIX}k{ordinal}"
+
+
 def source_column_name(ordinal: int) -> str:
     """Return the unique name of the n-th column of a MERGE source."""
     return f"{PREFIX}s{ordinal}"

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from puredelta.commands.dml.resolve.resolved_statement import (
     ConditionParts,
     EquiPair,
     RangePair,
     ResolvedCondition,
+    ResolvedStatement,
+    StagedValue,
 )
 from puredelta.protocol.schema.predicates import (
+    And,
     Compare,
     CompareOp,
     Predicate,
@@ -27,7 +31,9 @@ from puredelta.protocol.schema.types import (
     DataType,
     DecimalType,
 )
-from puredelta.spark.resolve.expressions import ResolvedExpression
+from puredelta.spark.resolve.expressions import ConditionPart, ResolvedExpression, SourceValue
+from puredelta.spark.resolve.predicate_from_json import comparable_type
+from puredelta.spark.session.names import staged_value_name
 
 _ORDERED = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
 _SHORT_DIGITS = 18
@@ -47,7 +53,48 @@ def as_condition(resolved: ResolvedExpression) -> ResolvedCondition:
         sql=given.strip() if isinstance(given, str) else resolved.sql,
         target_columns=resolved.target_columns,
         source_columns=resolved.source_columns,
+        conjuncts=resolved.parts,
     )
+
+
+def with_staged_values(
+    statement: ResolvedStatement,
+) -> tuple[ResolvedStatement, tuple[StagedValue, ...]]:
+    """Return the statement with columns of the staged rows in the place of what its ON and MATCHED
+    conditions make of source columns, and these columns; the statement itself if there are none.
+
+    Conditions are known by other predicates; their Columns stay as they are.
+    """
+    values: list[StagedValue] = []
+
+    def known(condition: ResolvedCondition) -> ResolvedCondition:
+        parts = [_named(part, values) for part in condition.conjuncts()]
+        if not parts:
+            return condition
+        predicate = And(tuple(parts))
+        return replace(condition, predicate=predicate, parts=split_condition(predicate))
+
+    on = known(statement.on)
+    matched = tuple(
+        clause if clause.condition is None else replace(clause, condition=known(clause.condition))
+        for clause in statement.matched
+    )
+    if not values:
+        return statement, ()
+    return replace(statement, on=on, matched=matched), tuple(values)
+
+
+def _named(part: ConditionPart, values: list[StagedValue]) -> Predicate:
+    """Return a conjunct; a value of the source gets a column."""
+    if not isinstance(part, SourceValue):
+        return part
+    staged = staged_value_name(len(values))
+    values.append(StagedValue(staged=staged, value=part))
+    ref = Ref(Side.SOURCE, (staged,), comparable_type(part.type))
+    if part.compared is None:
+        return ref
+    target, op = part.compared
+    return Compare(op, target, ref)
 
 
 def split_condition(predicate: Predicate) -> ConditionParts:

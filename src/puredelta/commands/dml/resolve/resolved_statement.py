@@ -22,7 +22,9 @@ share a name; predicates use the staged name as the first step of a source path.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import functools
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
@@ -36,9 +38,15 @@ from puredelta.protocol.schema.predicates import Predicate, Ref
 from puredelta.protocol.schema.types import StructType
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.connect.messages import with_known_columns
-from puredelta.spark.resolve.expressions import ExpressionTree, Frames, SourceColumn
+from puredelta.spark.resolve.expressions import (
+    ConditionPart,
+    ExpressionTree,
+    Frames,
+    SourceColumn,
+    SourceValue,
+)
 from puredelta.spark.resolve.statement_timestamp import StatementTimestamp
-from puredelta.spark.session.names import NO_SOURCE_COLUMN
+from puredelta.spark.session.names import FAILED, NO_SOURCE_COLUMN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +62,9 @@ class StatementFrames:
     source_columns: tuple[SourceColumn, ...]
     """The columns to which the statement refers."""
 
-    def staging(self, source_rows: DataFrame) -> DataFrame:
-        """Return the referenced columns of the user's source under their staged names.
+    def staging(self, source_rows: DataFrame, values: Sequence[StagedValue] = ()) -> DataFrame:
+        """Return the referenced columns of the user's source under their staged names, and values
+        of them; `FAILED` is one more column then.
 
         A source of which nothing is read still has rows: it gets one constant column.
         """
@@ -65,7 +74,15 @@ class StatementFrames:
         renamed, wanted = source_rows.toDF(*every), [c.staged for c in self.source_columns]
         rows = renamed if wanted == every else renamed.select(*wanted)
         columns = [T.StructField(c.staged, c.type) for c in self.source_columns]
-        return with_known_columns(rows, T.StructType(columns))
+        rows = with_known_columns(rows, T.StructType(columns))
+        if not values:
+            return rows
+        failed = functools.reduce(operator.or_, (one.value.failed for one in values))
+        return self.source(rows).select(
+            *(self.source_column(name).alias(name) for name in wanted),
+            *(one.value.value.alias(one.staged) for one in values),
+            F.when(failed, F.lit(1)).alias(FAILED),
+        )
 
     def source(self, rows: DataFrame) -> DataFrame:
         """Give rows with (some of) the staged columns the identity of the source."""
@@ -86,6 +103,15 @@ class StatementFrames:
     def target_column(self, name: str) -> Column:
         """Return a column of ``target(...)``, named as the schema spells it."""
         return self.frames.target_column(name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagedValue:
+    """A value of source columns that is a column of the staged rows."""
+
+    staged: str
+    """Its name there."""
+    value: SourceValue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +166,8 @@ class ResolvedCondition:
     target_columns: frozenset[str]
     source_columns: frozenset[str]
     """Staged names."""
+    conjuncts: Callable[[], Sequence[ConditionPart]] = field(default=tuple, repr=False)
+    """Returns the conjuncts, if staged rows can hold values of some; else nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
