@@ -22,6 +22,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +67,7 @@ TABLES = {
         f"id % 331 * 0.2D AS ss_net_profit FROM range(0, {ROWS}, 1, 24)"
     ),
 }
+OTHER_TABLES = ("date_dim", "item", "customer", "store", "many")
 QUERIES = {
     "brands of a month": (
         "SELECT d_year, i_brand, sum(ss_ext_sales_price) s FROM date_dim JOIN sales "
@@ -139,21 +142,28 @@ def statements() -> dict[str, tuple[str, str]]:
 
 def measure(spark: Any, root: Path) -> dict[str, Any]:
     """Return by query its times in seconds, and its rows."""
-    found = {}
-    for name, (sales, text) in statements().items():
-        times, rows = [], []
-        for n in range(REPEATS + 1):
-            before = time.perf_counter()
-            for table in ("date_dim", "item", "customer", "store", "many", sales):
-                view = "sales" if table == sales else table
-                if view in text:
-                    frame = spark.read.format("delta").load(str(root / table))
-                    frame.createOrReplaceTempView(view)
-            rows = spark.sql(text).collect()
-            if n:
-                times.append(time.perf_counter() - before)
-        found[name] = {"times": times, "rows": [[_rounded(v) for v in row] for row in rows]}
-    return found
+
+    def query(sales: str, text: str) -> list[Any]:
+        for table in (*OTHER_TABLES, sales):
+            view = "sales" if table == sales else table
+            if view in text:
+                frame = spark.read.format("delta").load(str(root / table))
+                frame.createOrReplaceTempView(view)
+        rows: list[Any] = spark.sql(text).collect()
+        return rows
+
+    return {name: timed(partial(query, *one)) for name, one in statements().items()}
+
+
+def timed(query: Callable[[], list[Any]]) -> dict[str, Any]:
+    """Return the times of a query in seconds, and its rows."""
+    times, rows = [], []
+    for n in range(REPEATS + 1):
+        before = time.perf_counter()
+        rows = query()
+        if n:
+            times.append(time.perf_counter() - before)
+    return {"times": times, "rows": [[_rounded(v) for v in row] for row in rows]}
 
 
 def _rounded(value: Any) -> Any:

@@ -36,7 +36,11 @@ KEYS = 200_000
 
 
 def started(engine: str) -> Any:
-    """Return a session of an engine; over Connect its server is a JVM of this process, too."""
+    """Return a session of an engine; over Connect its server is a JVM of this process, too.
+
+    Workers are this Python: ``python3`` on the PATH may lack pyarrow.
+    """
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = importlib.import_module("pyspark.sql").SparkSession.builder
     of_kind = builder.remote if engine == CONNECT else builder.master
     builder = (
