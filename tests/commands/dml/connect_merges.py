@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import puredelta
-from puredelta.commands.dml import search
+from puredelta.commands.dml import search, write
 from puredelta.commands.dml.spec import Clause
 from puredelta.errors import InvalidRequestError
 from puredelta.protocol.schema.types import LONG, STRING, StructField
 from puredelta.protocol.table.table_config import CHAR_VARCHAR
 from puredelta.spark.offload.key_lookup import look_up_keys
+from puredelta.spark.offload.source_copy import plan_copy
 from puredelta.tables import DeltaTable
 from tests.commands.dml.features import (
     FEED,
@@ -64,13 +66,19 @@ def main(directory: Path) -> None:
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     answers: dict[str, object] = {}
     lookups: list[str] = []
+    copies: list[str] = []
 
-    def look_up(*arguments: Any) -> Any:
-        answer = look_up_keys(*arguments)
-        lookups.append(getattr(answer, "reason", "found"))
-        return answer
+    def noted(call: Callable[..., Any], notes: list[str]) -> Callable[..., Any]:
+        def noting(*arguments: Any, **named: Any) -> Any:
+            answer = call(*arguments, **named)
+            notes.append(getattr(answer, "reason", "done"))
+            return answer
 
-    search.look_up_keys = look_up  # type: ignore[attr-defined]
+        return noting
+
+    search.look_up_keys = noted(look_up_keys, lookups)  # type: ignore[attr-defined]
+    write.plan_copy = noted(plan_copy, copies)  # type: ignore[attr-defined]
+    tasks = tasks_of_workers(spark)
     for name, clauses in MERGES.items():
         root = directory / name
         rows = [[{"id": n, "p": "a", "v": n} for n in range(k, k + 10)] for k in range(0, 40, 10)]
@@ -88,6 +96,8 @@ def main(directory: Path) -> None:
             sorted(data_files(root) - before - active),
         ]
     answers["lookups"] = lookups[:]
+    answers["copies"] = copies[:]
+    answers["tasks"] = tasks[:]
     answers["changes"] = changes(spark, directory / "changes")
     answers["with_features"] = with_features(spark, directory / "with_features")
     answers["dropped_features"] = dropped_features(spark, directory / "dropped_features")
@@ -98,6 +108,20 @@ def main(directory: Path) -> None:
     answers["moments"] = moments(spark, directory / "moments")
     spark.stop()
     print(json.dumps(answers))  # noqa: T201 - how the test is answered
+
+
+def tasks_of_workers(spark: SparkSession) -> list[str]:
+    """Return a list to which the kind of rows is added that each job of workers gets."""
+    stub: Any = spark.client._stub  # type: ignore[attr-defined]
+    send, found = stub.ExecutePlan, list[str]()
+
+    def noting(request: Any, *arguments: Any, **named: Any) -> Any:
+        if request.plan.root.WhichOneof("rel_type") == "map_partitions":
+            found.append(request.plan.root.map_partitions.input.WhichOneof("rel_type"))
+        return send(request, *arguments, **named)
+
+    stub.ExecutePlan = noting
+    return found
 
 
 def bound_columns(spark: SparkSession, root: Path) -> object:

@@ -35,7 +35,16 @@ def test_a_merge(answers: dict[str, Any], name: str, counts: list[int], left: li
 
 
 def test_workers_look_keys_up(answers: dict[str, Any]) -> None:
-    assert answers["lookups"] == ["found"] * 4
+    assert answers["lookups"] == ["done"] * 4
+
+
+def test_workers_copy_rows_of_the_source(answers: dict[str, Any]) -> None:
+    assert answers["copies"] == ["done"]  # no other of these merges has rows of the source as new
+
+
+def test_as_many_tasks_as_cores_are_not_shuffled(answers: dict[str, Any]) -> None:
+    look_up, copies_and_new_rows, *_ = answers["tasks"]
+    assert (look_up, copies_and_new_rows) == ("local_relation", "repartition")
 
 
 def test_columns_bound_to_frames(answers: dict[str, Any]) -> None:

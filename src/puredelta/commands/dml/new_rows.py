@@ -73,7 +73,6 @@ from puredelta.spark.session.names import (
     SOURCE_FILE,
     SOURCE_ROW,
 )
-from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.types import arrow_schema, quoted
 from puredelta.spark.values.inserted_rows import generated_value, identity_value
 from puredelta.spark.write.writer import stored_rows
@@ -86,9 +85,7 @@ def copied_rows(context: StatementContext, decision: Decision) -> SourceCopy | N
     """Return the source rows that are written unchanged; ``None`` if Spark has to make new rows."""
     source, statement, row_plan = context.source, context.statement, decision.rows
     staged = source.staged
-    if context.settings.writer.codec is None or is_connect(context.spark):
-        return None
-    if staged is None or staged.only_spark:
+    if context.settings.writer.codec is None or staged is None or staged.only_spark:
         return None
     if row_plan.from_target or row_plan.recorded or context.tracked is not None:
         return None

@@ -41,7 +41,6 @@ from puredelta.commands.statement.parts import (
 from puredelta.commands.statement.report import Report
 from puredelta.spark.offload.workers import ENABLED, LOOKUP_BYTES, last_refusal
 from puredelta.spark.session import delta_conf
-from puredelta.spark.session.concurrent_jobs import writes_beside_workers
 from puredelta.spark.session.delta_conf import DeltaConf
 
 _DONE_BEFORE = (
@@ -364,7 +363,7 @@ def _write_jobs(context: StatementContext, plan: SearchPlan, decision: Decision 
         return JobCount(stage="write", jobs=1, reason="at most 2; none if nothing changes")
     copies, news = bool(decision.files.rewritten), not decision.rows.is_empty
     if copies and news:
-        together = context.settings.workers.enabled and writes_beside_workers(context.spark)
+        together = context.settings.workers.enabled
         return JobCount(
             stage="write",
             jobs=1 if together else 2,

@@ -59,12 +59,17 @@ from puredelta.spark.scan.bitmaps import mark_rows
 from puredelta.spark.scan.data_file import DataFile
 from puredelta.spark.scan.row_tracking_scan import hidden_row_columns, tracked_scan
 from puredelta.spark.scan.scan import scan
-from puredelta.spark.session.data_access import DataIo, DataPaths, data_io
+from puredelta.spark.session.data_access import DataPaths, note_files_of_workers
 from puredelta.spark.session.names import FILE_ORDINAL, MARK, ROW_INDEX
 from puredelta.spark.session.row_bitmap import RowBitmap, count_rows
-from puredelta.spark.session.session import NotApplicable, is_connect
+from puredelta.spark.session.session import NotApplicable
 from puredelta.spark.session.types import quoted
-from puredelta.spark.write.parquet_job import FileOptions, named_failures, server_encrypts
+from puredelta.spark.write.parquet_job import (
+    SERVER_ENCRYPTS,
+    FileOptions,
+    named_failures,
+    server_encrypts,
+)
 from puredelta.spark.write.writer import JobOptions, write_rows
 from puredelta.spark.write.writer_settings import COPY_CODECS, WriterSettings
 from puredelta.spark.write.written_files import WriteResult, added_file, discard, keep_answered
@@ -325,12 +330,7 @@ class ArrowRewriter:
     def _writer_refusal(self) -> str | None:
         if self.writer.only_spark is not None:
             return f"{self.writer.only_spark} is set"
-        if not is_connect(self.spark):
-            return None  # the settings of the writer are all there are
-        is_sparks = data_io(self.spark, [self.store.root_uri]) is DataIo.SPARK
-        if is_sparks and server_encrypts(self.spark, self.store):
-            return "the server encrypts Parquet files"
-        return None
+        return SERVER_ENCRYPTS if server_encrypts(self.spark, self.store) else None
 
     def plan(
         self,
@@ -494,6 +494,7 @@ class ArrowRewriter:
             raise _mismatch(f"{len(orders)} files were to be rewritten and {len(done)} were")
         with named_failures(self.store.root_uri):
             keep_answered(self.store, self._files(), written)
+        note_files_of_workers(self.spark, self.store, written)
         num_updated = count_rows(orders[n].dropped for n in done) if in_place else 0
         return Rewritten(
             adds=tuple(adds),

@@ -24,10 +24,10 @@ from puredelta.spark.offload.workers import WorkerCalls, WorkerSettings, paralle
 from puredelta.spark.offload.write_job import Planned, PlannedFiles
 from puredelta.spark.scan.bitmaps import RowsByFile
 from puredelta.spark.scan.data_file import DataFile
-from puredelta.spark.session.data_access import DataPaths
+from puredelta.spark.session.data_access import DataPaths, note_files_of_workers
 from puredelta.spark.session.row_bitmap import RowBitmap
 from puredelta.spark.session.session import NotApplicable
-from puredelta.spark.write.parquet_job import named_failures
+from puredelta.spark.write.parquet_job import SERVER_ENCRYPTS, named_failures, server_encrypts
 from puredelta.spark.write.writer import job_directory
 from puredelta.spark.write.written_files import WriteResult, added_file, keep_answered
 from puredelta.store.base import Store
@@ -81,6 +81,8 @@ def plan_copy(
     To finish raises a DeltaError if other rows were written than were chosen
     (NUM_RECORDS_MISMATCH), or if the storage refuses (WRITE_FAILED).
     """
+    if server_encrypts(spark, store):
+        return NotApplicable(reason=SERVER_ENCRYPTS)
     paths = DataPaths(store.at)
     root = paths.find(store.root_uri)
     sources = [paths.find(file.uri, file.size_bytes) for file in copied.files]
@@ -99,7 +101,7 @@ def plan_copy(
     )
     return PlannedFiles(
         calls=WorkerCalls(function=copy, messages=[COPY_ORDERS.encode(one) for one in orders]),
-        finish=partial(_finished, copied, directory, config, store),
+        finish=partial(_finished, copied, directory, config, store=store, spark=spark),
         discard=partial(store.delete_tree, directory),
         location=f"{store.root_uri}/{directory}",
     )
@@ -109,8 +111,10 @@ def _finished(
     copied: SourceCopy,
     directory: str,
     config: TableConfig,
-    store: Store,
     answers: list[FileAnswer],
+    *,
+    store: Store,
+    spark: SparkSession,
 ) -> WriteResult:
     if not answers:
         return WriteResult.nothing()
@@ -136,6 +140,7 @@ def _finished(
         )
     with named_failures(f"{store.root_uri}/{directory}"):
         keep_answered(store, store.walk(directory), written)
+    note_files_of_workers(spark, store, written)
     return WriteResult(directories=(directory,), adds=tuple(adds), num_rows=num_rows)
 
 

@@ -34,6 +34,7 @@ from puredelta.spark.session.session import (
     is_connect,
     parallelism,
     runs_here,
+    settings_of,
 )
 from puredelta.worker.bootstrap import (
     Freeze,
@@ -201,7 +202,7 @@ def run_in_workers(
     spark: SparkSession, calls: Sequence[WorkerCalls], settings: WorkerSettings
 ) -> list[list[Any]] | NotApplicable:
     """Return the answers to each of the calls, in no fixed order. Runs one Spark job, whose tasks
-    begin in the order given (two jobs, in any order, over Spark Connect).
+    begin in the order given (over Spark Connect two jobs, in any order, if the tasks are many).
 
     Refuses if the workers' Python is not up to it, or the session does not want them.
     """
@@ -268,12 +269,21 @@ def _collected_rows(
     """Run tasks through ``mapInArrow``: there are no RDDs over Spark Connect."""
     rows = pa.table(list(zip(*tasks, strict=True)), ["function", "argument"])
     work = low_latency(functools.partial(run_rows, functions), settings)
-    spread = arrow_rows(spark, rows).repartition(len(tasks))
+    spread = arrow_rows(spark, rows)
+    if len(tasks) > max(1, _spread_of_rows(spark)):
+        spread = spread.repartition(len(tasks))
     # Text would be one more request: the server reads it.
     answers = spread.mapInArrow(work, _ANSWERS).toArrow()["answer"]
     return [pickle.loads(answer) for answer in answers.to_pylist()]  # noqa: S301 - our own
 
 
+def _spread_of_rows(spark: SparkSession) -> int:
+    """Return up to how many rows of a client are a task each; 0 if a server does not say."""
+    settings = settings_of(spark)
+    return 0 if any(key in settings for key in _SPREADS) else parallelism(spark)
+
+
+_SPREADS = ("spark.sql.leafNodeDefaultParallelism", "spark.default.parallelism")
 _ANSWERS = T.StructType([T.StructField("answer", T.BinaryType())])
 
 

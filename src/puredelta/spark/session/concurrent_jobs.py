@@ -36,11 +36,6 @@ _TASKS_STOP_SECONDS_MAX = 5.0
 _ASK_AGAIN_SECONDS = 0.02
 
 
-def writes_beside_workers(spark: SparkSession) -> bool:
-    """Return whether workers make new rows in the job that copies others."""
-    return not is_connect(spark)
-
-
 def run_concurrently(
     spark: SparkSession, background: Callable[[], A], foreground: Callable[[], B]
 ) -> tuple[A, B]:

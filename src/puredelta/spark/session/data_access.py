@@ -35,7 +35,7 @@ from puredelta.spark.jvm.hadoop import has_file_system
 from puredelta.spark.session.catalogs import has_vended_keys
 from puredelta.spark.session.delta_conf import IO
 from puredelta.spark.session.key_service import grant_of
-from puredelta.spark.session.session import is_connect, runs_here, setting_of
+from puredelta.spark.session.session import is_connect, runs_here, seen_files, setting_of
 from puredelta.store.base import Store
 from puredelta.store.location import ObjectLocation, parse_object_location
 from puredelta.store.object_store import ObjectStore
@@ -181,6 +181,16 @@ def require_shared_root(spark: SparkSession, store: Store) -> None:
     if not is_seen:
         raise DeltaError(Message.WRITE_FAILED_OTHER_DISK, way_out=_WAY_OUT, path=root)
     known.add(root)
+
+
+def note_files_of_workers(spark: SparkSession, store: Store, paths: Iterable[str]) -> None:
+    """Note that a Connect server sees files of a store that its workers have written.
+
+    This client sees them: where the server sees what the client writes, it does so, too.
+    """
+    root = store.root_uri
+    if local_path(root) is None or root in _shared_roots.get(spark, ()):
+        seen_files(spark).update(f"{root}/{path}" for path in paths)
 
 
 def _exists(spark: SparkSession, uri: str) -> bool:

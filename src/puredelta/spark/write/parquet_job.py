@@ -44,7 +44,7 @@ from puredelta.spark.jvm.frames import logical_plan, rebound
 from puredelta.spark.jvm.gateway import JVM_ERRORS, insist
 from puredelta.spark.jvm.jobs import CountedWrite
 from puredelta.spark.session.concurrent_jobs import tagged_jobs
-from puredelta.spark.session.data_access import as_glob, require_shared_root
+from puredelta.spark.session.data_access import DataIo, as_glob, data_io, require_shared_root
 from puredelta.spark.session.pyspark_errors import take_spark_class
 from puredelta.spark.session.session import is_connect, runs_here, settings_of
 from puredelta.spark.values.row_errors import decode_row_error
@@ -198,17 +198,27 @@ def run_parquet_job(
         )
 
 
+SERVER_ENCRYPTS = "the server encrypts Parquet files"
+"""Why workers write no files of their own."""
+
+
 def server_encrypts(spark: SparkSession, store: Store) -> bool:
     """Return whether a server of Spark Connect encrypts what it writes below the root of the store.
 
     Settings in Hadoop's XML files of a server are in no answer of it. So it writes a row, once per
-    session: two small jobs at most. Of a classic session they are known: False, and no job.
+    session, unless it has written other rows before: two small jobs at most. Of a classic session
+    they are known, and Arrow writes where Spark does not: False, and no job.
     """
-    if not is_connect(spark):
+    if not is_connect(spark) or data_io(spark, [store.root_uri]) is DataIo.ARROW:
         return False
     if spark not in _ENCRYPTING_SERVERS:
         _ENCRYPTING_SERVERS[spark] = _encrypts_a_row(spark, store)
     return _ENCRYPTING_SERVERS[spark]
+
+
+def note_plain_files(spark: SparkSession) -> None:
+    """Note that a server has written files without options, and has not encrypted them."""
+    _ENCRYPTING_SERVERS.setdefault(spark, False)
 
 
 def _encrypts_a_row(spark: SparkSession, store: Store) -> bool:

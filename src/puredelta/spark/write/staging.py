@@ -27,6 +27,7 @@ from puredelta.spark.write.arrow_job import ArrowJob, run_arrow_job
 from puredelta.spark.write.parquet_job import (
     FileOptions,
     named_failures,
+    note_plain_files,
     removed_on_failure,
     run_parquet_job,
     write_session,
@@ -114,6 +115,8 @@ def stage_rows(
         )
         job.require_rows(sum(sum(groups) for groups, *_ in described))
     seen_files(rows.sparkSession).update(f"{store.root_uri}/{file.path}" for file in job.files)
+    if described and not options and all(leaves is not None for _, leaves, _ in described):
+        note_plain_files(rows.sparkSession)
     full = [
         (file, groups, texts)
         for file, (groups, _, texts) in zip(job.files, described, strict=True)
