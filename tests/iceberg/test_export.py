@@ -386,6 +386,28 @@ def test_many_small_manifests_are_put_together(
     assert min(counts[6:]) < max(counts)
 
 
+@pytest.mark.parametrize("before", [10_000, 3])
+def test_a_removed_file_costs_a_manifest_of_few_entries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: int
+) -> None:
+    """Also where an older version of this library has written all entries into one."""
+    table = SmallTable(tmp_path, StructType((column("id", LONG),)))
+    for number in range(11):
+        table.append([{"id": number}])
+    sizes = "puredelta.iceberg.exporting.entries_max"
+    monkeypatch.setattr(sizes, lambda _: before)
+    check(table)
+    monkeypatch.setattr(sizes, lambda _: 3)
+    table.commit(table.removes()[5])
+    check(table)
+    found = StaticTable.from_metadata(str(tmp_path / "_iceberg")).inspect.manifests().to_pylist()
+    names = ("added", "existing", "deleted")
+    counts = [sum(one[f"{name}_data_files_count"] for name in names) for one in found]
+    assert max(counts) <= 3
+    assert sum(one["deleted_data_files_count"] for one in found) == 1
+    assert sum(counts) == 11
+
+
 def make_recreated(table: SmallTable, other: Callable[[], SmallTable]) -> None:
     for file in (table.root / "_delta_log").iterdir():
         file.unlink()

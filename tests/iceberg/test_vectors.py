@@ -25,7 +25,7 @@ from pyiceberg.manifest import (
 
 from puredelta import iceberg
 from puredelta.iceberg import manifests, storage
-from puredelta.iceberg.avro import RawRecords
+from puredelta.iceberg.avro import RawRecords, UnreadableRecordsError
 from puredelta.iceberg.entry import export_log
 from puredelta.iceberg.storage import DecodedFiles, MetadataFolder, StoreFileIO
 from puredelta.log.files.deletion_vectors import DeletionVectorUpdate, read_vector, write_vectors
@@ -433,6 +433,15 @@ def test_damaged_files_are_written_again(tmp_path: Path, damaged: str) -> None:
     table.commit(remove_file(active(table)[1], deleted_ms=1))
     exported = iceberg.export(table.root)
     assert iceberg_rows(exported.metadata_location) == delta_rows(table)
+
+
+@pytest.mark.parametrize("name", ["a\0b", 300 * "x", "_iceberg"])
+def test_names_of_damaged_metadata_are_no_errors_of_the_store(tmp_path: Path, name: str) -> None:
+    table = new_table(tmp_path)
+    table.append([{"id": 1}])
+    iceberg.export(table.root)
+    with pytest.raises(UnreadableRecordsError):
+        manifests.listed_manifests(f"file://{tmp_path}/{name}", StoreFileIO(table.log.store))
 
 
 def damage(chosen: random.Random, *files: Path) -> None:

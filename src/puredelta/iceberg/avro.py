@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import errno
 import io
 import json
 import os
@@ -46,6 +47,8 @@ _HEADER_WRITER = construct_writer(META_SCHEMA)
 _RECORDS_KEY = "puredelta.records"
 _LAST_GROUP = 0x7F
 """The greatest byte that no other group of bits follows."""
+_NO_NAMES = frozenset({errno.EINVAL, errno.EISDIR, errno.ENAMETOOLONG, errno.ENOTDIR})
+"""Errors of names that no file has."""
 _BLOCK_RECORDS = 1_000
 _LEVEL = 1
 """Of deflate: the files are hardly larger than with the level 6, in half of the time."""
@@ -340,11 +343,15 @@ class RawRecords:
 def decoding() -> Iterator[None]:
     """Name every error of a decoder `UnreadableRecordsError`: damaged bytes may cause any.
 
-    Errors of a store pass.
+    So may the name of a file that they hold. Other errors of a store pass.
     """
     try:
         yield
-    except (OSError, UnreadableRecordsError):
+    except UnreadableRecordsError:
+        raise
+    except OSError as error:
+        if error.errno in _NO_NAMES:
+            raise UnreadableRecordsError from error
         raise
     except Exception as error:
         raise UnreadableRecordsError from error

@@ -30,11 +30,11 @@ from puredelta.iceberg.avro import Entries, UnreadableRecordsError
 from puredelta.iceberg.data_files import data_files, file_locations, vector_entries
 from puredelta.iceberg.entry import Exported
 from puredelta.iceberg.manifests import (
-    ENTRIES_MAX,
     Changes,
     ManifestWriter,
     Totals,
     data_manifests,
+    entries_max,
     listed_manifests,
     live_files,
     puffin_files,
@@ -166,6 +166,7 @@ class _Export:
             sequence_number=metadata.last_sequence_number + 1,
             version=metadata.format_version,
             first_row_id=_next_row_id(metadata),
+            entries_max=self._entries_max,
         )
         done = None
         try:
@@ -235,6 +236,10 @@ class _Export:
         if self._has_vectors:
             return TableMetadataV3.model_validate({**named, "next-row-id": 0})
         return TableMetadataV2.model_validate(named)
+
+    @property
+    def _entries_max(self) -> int:
+        return entries_max(len(self.snapshot.files))
 
     @property
     def _has_vectors(self) -> bool:
@@ -324,7 +329,8 @@ class _Export:
         return changes
 
     def _entries(self, files: FileTable) -> Iterator[Entries]:
-        return data_files(files, self.snapshot.config, self.layout, self.log.store, ENTRIES_MAX)
+        config, most = self.snapshot.config, self._entries_max
+        return data_files(files, config, self.layout, self.log.store, most)
 
     def _vectors(self, names: Collection[str] | None, writer: ManifestWriter) -> Iterator[Entries]:
         """Write the deletion vectors of some files of the version, and yield their entries."""

@@ -9,9 +9,10 @@ manifests of their own, which are of format 3.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -55,8 +56,6 @@ from puredelta.iceberg.avro import (
 )
 from puredelta.iceberg.storage import DecodedFiles, MetadataFolder, StoreFileIO
 
-ENTRIES_MAX = 10_000
-"""The entries of one manifest."""
 MANIFESTS_MAX = 100
 """Small manifests are put together when there are more manifests than this."""
 _EXISTING, _ADDED, _DELETED = (
@@ -72,6 +71,18 @@ _LONG_MAX = (1 << 63) - 1
 _FIRST_ROW_ID = 15
 """The place of the id in `ManifestFile`, which has no name for it."""
 FormatVersion: TypeAlias = Literal[2, 3]
+
+
+def entries_max(num_files: int) -> int:
+    """Return the most entries of one manifest of a table.
+
+    A file that is removed costs its manifest, and each commit costs the list of all manifests. So
+    both grow with the root of the number of files.
+
+    >>> entries_max(10_000), entries_max(100_000), entries_max(5_000_000)
+    (1000, 3160, 10000)
+    """
+    return min(max(1_000, 10 * math.isqrt(num_files)), 10_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +166,17 @@ class _Part:
     def __len__(self) -> int:
         return len(self.records)
 
+    def slice(self, start: int, end: int) -> _Part:
+        """Return some of the entries; the summaries are those of all."""
+        return _Part(
+            records=self.records[start:end],
+            statuses=self.statuses[start:end],
+            rows=self.rows[start:end],
+            sequence_numbers=self.sequence_numbers[start:end],
+            places=[one[start:end] for one in self.places],
+            summaries=self.summaries,
+        )
+
 
 def _first_row_id(manifest: ManifestFile) -> int | None:
     found: int | None = manifest[_FIRST_ROW_ID]
@@ -188,7 +210,7 @@ class _OldEntries:
         Raises:
             UnreadableRecordsError: it is damaged, or another program has written it.
         """
-        with io.new_input(manifest.manifest_path).open() as stream:
+        with decoding(), io.new_input(manifest.manifest_path).open() as stream:
             raw = _RECORDS.of(stream.read(), RawRecords.read)
         statuses, _ = raw.numbers(raw.starts)
         raw = raw.select(statuses != _DELETED)
@@ -246,13 +268,12 @@ def listed_manifests(manifest_list: str, io: StoreFileIO) -> tuple[ManifestFile,
     Raises:
         UnreadableRecordsError: it is damaged.
     """
-    with io.new_input(manifest_list).open() as stream:
+    with decoding(), io.new_input(manifest_list).open() as stream:
         return _LISTS.of(stream.read(), _decoded_list)
 
 
 def _decoded_list(content: bytes) -> tuple[ManifestFile, ...]:
-    with decoding():
-        found = tuple(decoded_records(content, _manifest_reader))
+    found = tuple(decoded_records(content, _manifest_reader))
     values = [one[place] for one in found for place in range(len(one))]
     if any(isinstance(value, int) and abs(value) > _LONG_MAX for value in values):
         raise UnreadableRecordsError
@@ -284,6 +305,22 @@ def _entry_schema(partitions: StructType, version: FormatVersion) -> str:
     return avro_schema(manifest_entry_schema_with_data_file(version, data_file), "manifest_entry")
 
 
+def _encoded_manifest(manifest: ManifestFile, version: FormatVersion) -> bytes:
+    """Return the record of a manifest in a list; most are those of the list before."""
+    values = (manifest[place] for place in range(len(manifest)))
+    key = (tuple(map(tuple, one)) if isinstance(one, list) else one for one in values)
+    return _encoded_values(tuple(key), version)
+
+
+@functools.lru_cache(maxsize=4 * MANIFESTS_MAX)
+def _encoded_values(values: tuple[Any, ...], version: FormatVersion) -> bytes:
+    parts = (
+        [PartitionFieldSummary(*some) for some in one] if isinstance(one, tuple) else one
+        for one in values
+    )
+    return _manifest_encoder(version)[1](ManifestFile(*parts))
+
+
 @functools.cache
 def _manifest_encoder(version: FormatVersion) -> tuple[str, Callable[[ManifestFile], bytes]]:
     """Return the schema of manifest lists, and the encoder of their records."""
@@ -303,6 +340,8 @@ class ManifestWriter:
     version: FormatVersion
     first_row_id: int
     """The id of the first new row; only in format 3."""
+    entries_max: int
+    """The most entries of one manifest."""
     next_row_id: int = field(init=False)
     written: list[str] = field(default_factory=list)
     """The locations of all files so far: without a commit they are left over."""
@@ -371,7 +410,10 @@ class ManifestWriter:
         """Yield the entries of one manifest after those of another."""
         some: list[Entries] = []
         for one in added:
-            if some and sum(len(each.records) for each in some) + len(one.records) > ENTRIES_MAX:
+            if (
+                some
+                and sum(len(each.records) for each in some) + len(one.records) > self.entries_max
+            ):
                 yield some
                 some = []
             some.append(one)
@@ -396,7 +438,7 @@ class ManifestWriter:
         """
         live = [m for m in before if m.has_added_files() or m.has_existing_files()]
         live.sort(key=lambda one: live_files([one]), reverse=True)
-        small = [m for m in live if live_files([m]) < ENTRIES_MAX // 2]
+        small = [m for m in live if live_files([m]) < self.entries_max // 2]
         has_many = len(live) > MANIFESTS_MAX
         same_spec = [m for m in small if m.partition_spec_id == self.spec.spec_id]
         merged = {m.manifest_path for m in same_spec if has_many}
@@ -457,10 +499,12 @@ class ManifestWriter:
     ) -> Iterator[ManifestFile]:
         some: list[_Part] = []
         for part in parts:
-            if some and sum(map(len, some)) + len(part) > ENTRIES_MAX:
-                yield self._write(some, content)
-                some = []
-            some.append(part)
+            for start in range(0, len(part), self.entries_max):
+                one = part.slice(start, start + self.entries_max)
+                if some and sum(map(len, some)) + len(one) > self.entries_max:
+                    yield self._write(some, content)
+                    some = []
+                some.append(one)
         if some:
             yield self._write(some, content)
 
@@ -552,8 +596,9 @@ class ManifestWriter:
         if self.version != DEFAULT_READ_VERSION:
             metadata["first-row-id"] = str(self.first_row_id)
             manifests = [self._with_row_ids(one) for one in manifests]
-        schema, encoded = _manifest_encoder(self.version)
-        records = pa.array([encoded(one) for one in manifests], pa.large_binary())
+        schema, _ = _manifest_encoder(self.version)
+        encoded = [_encoded_manifest(one, self.version) for one in manifests]
+        records = pa.array(encoded, pa.large_binary())
         file = AvroHead(schema=schema, metadata=metadata).file(records)
         location = self.store_new(f"snap-{self.snapshot_id}-", file)
         _LISTS.keep(file, tuple(manifests))
