@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -141,6 +142,30 @@ def test_data_files_are_not_those_of_the_manifest(
     table = some_table(tmp_path)
     harm(Path(file_of(table).removeprefix("file://")))
     refused(table, CorruptTableError, file_of(table).removeprefix("file://"), text)
+
+
+@pytest.mark.parametrize("kind", ["snap-*.avro", "*-m0.avro", "*.metadata.json"])
+def test_damaged_metadata_is_named(tmp_path: Path, kind: str) -> None:
+    """A length that is not checked ended the process by a signal."""
+    table = some_table(tmp_path)
+    path = max((root_of(table) / "metadata").glob(kind))
+    content, chosen, refusals = path.read_bytes(), random.Random(1), 0
+    for _ in range(60):
+        damaged = bytearray(content)
+        place = chosen.randrange(len(damaged))
+        match chosen.randrange(3):
+            case 0:
+                del damaged[place:]
+            case 1:
+                damaged[place] ^= 1 << chosen.randrange(8)
+            case _:
+                damaged[place : place + 8] = chosen.randbytes(8)
+        path.write_bytes(damaged)
+        try:
+            refusals += bool(preview_convert(FakeSession(), identifier(table)).problems)
+        except DeltaError:
+            refusals += 1
+    assert refusals
 
 
 def test_no_metadata_and_no_hint(tmp_path: Path) -> None:

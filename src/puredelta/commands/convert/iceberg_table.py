@@ -20,7 +20,7 @@ import math
 import re
 import struct
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
@@ -31,10 +31,24 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import ValidationError as InvalidJsonError
 from pyiceberg import types as I
+from pyiceberg.avro.reader import Reader
+from pyiceberg.avro.resolver import resolve_reader
 from pyiceberg.conversions import from_bytes
 from pyiceberg.exceptions import ValidationError
 from pyiceberg.io import FileIO
-from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent
+from pyiceberg.manifest import (
+    DEFAULT_READ_VERSION,
+    MANIFEST_ENTRY_SCHEMAS,
+    MANIFEST_LIST_FILE_SCHEMAS,
+    DataFile,
+    DataFileContent,
+    FileFormat,
+    ManifestContent,
+    ManifestEntry,
+    ManifestEntryStatus,
+    ManifestFile,
+    PartitionFieldSummary,
+)
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema, index_by_id
 from pyiceberg.serializers import FromInputFile
@@ -51,6 +65,7 @@ from puredelta.errors import (
     Message,
     UnsupportedError,
 )
+from puredelta.iceberg.avro import UnreadableRecordsError, decoded_records, decoding
 from puredelta.iceberg.storage import StoreFileIO, located
 from puredelta.log.files.parquet_footer import map_footers, schema_message
 from puredelta.protocol.actions.deletion_vector import RowIndexes
@@ -219,8 +234,11 @@ def read_content(metadata: TableMetadata, store: Store) -> IcebergContent:
 
 def _tasks(metadata: TableMetadata, snapshot: Snapshot, io: FileIO) -> Sequence[FileScanTask]:
     """Return the data files with the files of their deleted rows, sorted by path."""
-    manifests = snapshot.manifests(io)
+    manifests = tuple(_records(snapshot.manifest_list, io, _listed))
     for manifest in manifests:
+        if manifest.partition_spec_id not in metadata.specs():
+            number = manifest.partition_spec_id
+            raise _damaged(snapshot.manifest_list, f"the table has no partition spec {number}")
         if manifest.content is ManifestContent.DELETES:
             for entry in manifest.fetch_manifest_entry(io):
                 _require_positions(entry.data_file)
@@ -230,6 +248,61 @@ def _tasks(metadata: TableMetadata, snapshot: Snapshot, io: FileIO) -> Sequence[
     for task in tasks:
         _require_parquet(task.file)
     return tasks
+
+
+class _Manifest(ManifestFile):
+    """A manifest whose damage is an error: pyiceberg's own method ends the process by a signal."""
+
+    def fetch_manifest_entry(self, io: FileIO, discard_deleted: bool = True) -> list[ManifestEntry]:  # noqa: FBT001, FBT002 - pyiceberg's
+        """Read the entries, and what they inherit from their manifest."""
+        return [
+            self._inherited(entry)
+            for entry in _records(self.manifest_path, io, _entries)
+            if not discard_deleted or entry.status is not ManifestEntryStatus.DELETED
+        ]
+
+    def _inherited(self, entry: ManifestEntry) -> ManifestEntry:
+        if entry.snapshot_id is None and self.added_snapshot_id is not None:
+            entry.snapshot_id = self.added_snapshot_id
+        if self.sequence_number == 0 or entry.status is ManifestEntryStatus.ADDED:
+            if entry.sequence_number is None:
+                entry.sequence_number = self.sequence_number
+            if entry.file_sequence_number is None:
+                entry.file_sequence_number = self.sequence_number
+        entry.data_file.spec_id = self.partition_spec_id
+        return entry
+
+
+def _listed(schema: Schema) -> Reader:
+    return resolve_reader(
+        schema,
+        MANIFEST_LIST_FILE_SCHEMAS[DEFAULT_READ_VERSION],
+        read_types={-1: _Manifest, 508: PartitionFieldSummary},
+        read_enums={517: ManifestContent},
+    )
+
+
+def _entries(schema: Schema) -> Reader:
+    return resolve_reader(
+        schema,
+        MANIFEST_ENTRY_SCHEMAS[DEFAULT_READ_VERSION],
+        read_types={-1: ManifestEntry, 2: DataFile},
+        read_enums={0: ManifestEntryStatus, 101: FileFormat, 134: DataFileContent},
+    )
+
+
+def _records(location: str, io: FileIO, reader: Callable[[Schema], Reader]) -> Sequence[Any]:
+    """Read a manifest or a list of manifests."""
+    try:
+        with io.new_input(location).open() as stream, decoding():
+            return list(decoded_records(stream.read(), reader))
+    except (FileNotFoundError, UnreadableRecordsError) as error:
+        what = "it is missing" if isinstance(error, FileNotFoundError) else error.__cause__
+        raise _damaged(location, what or "its blocks do not end where they should") from error
+
+
+def _damaged(path: str, error: object) -> CorruptTableError:
+    return CorruptTableError(Message.UNSUPPORTED_ICEBERG_TABLE_METADATA, error=error, path=path)
 
 
 def _require_positions(file: DataFile) -> None:
@@ -365,9 +438,7 @@ def open_table(store: Store) -> MetadataFile:
     try:
         metadata = FromInputFile.table_metadata(StoreFileIO(store).new_input(uri))
     except (ValidationError, InvalidJsonError, ValueError) as error:
-        raise CorruptTableError(
-            Message.UNSUPPORTED_ICEBERG_TABLE_METADATA, error=error, path=uri
-        ) from error
+        raise _damaged(uri, error) from error
     root = store.at(located(store, metadata.location.rstrip("/")))
     return MetadataFile(store=root, metadata=metadata, uri=uri, listed=listed)
 
