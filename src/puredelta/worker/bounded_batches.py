@@ -129,7 +129,13 @@ def _parts(batch: pa.RecordBatch, batch_bytes: int) -> Iterator[pa.RecordBatch]:
 
 def has_dictionaries(schema: pa.Schema) -> bool:
     """Return whether values of a schema are dictionaries, those within columns, too."""
-    return any(_decoded(field.type) != field.type for field in schema)
+    return any(map(_has_dictionary, schema.types))
+
+
+def _has_dictionary(kind: pa.DataType) -> bool:
+    if not kind.num_fields:
+        return bool(pa.types.is_dictionary(kind))
+    return any(_has_dictionary(kind.field(n).type) for n in range(kind.num_fields))
 
 
 def has_large_column(rows: pa.RecordBatch) -> bool:

@@ -20,13 +20,14 @@ the old file smaller, as large as they were, and its DELTA and BYTE_STREAM_SPLIT
 
 from __future__ import annotations
 
+import functools
 import inspect
 import io
 import math
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -297,8 +298,12 @@ def _as_one(masked: Sequence[MaskedBatch]) -> Iterable[pa.RecordBatch]:
 
 def known_options(**options: Any) -> dict[str, Any]:
     """Return those options of Arrow's writer that this version of it has."""
-    known = inspect.signature(pq.write_table).parameters
-    return {name: value for name, value in options.items() if name in known}
+    return {name: value for name, value in options.items() if name in _known_options()}
+
+
+@functools.cache
+def _known_options() -> frozenset[str]:
+    return frozenset(inspect.signature(pq.write_table).parameters)
 
 
 def filter_options(rates: Iterable[tuple[str, float]], num_rows: int) -> dict[str, Any]:
@@ -379,6 +384,7 @@ _DICTIONARY_BYTES = 1 << 20
 """The size from which on parquet-cpp gives a dictionary up, unless it is told another."""
 _DELTAS = ("DELTA_BINARY_PACKED", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY")
 _SPLIT = "BYTE_STREAM_SPLIT"
+_WITHOUT_DICTIONARY = frozenset({_SPLIT, *_DELTAS})
 _DICTIONARIES = frozenset({"PLAIN_DICTIONARY", "RLE_DICTIONARY"})
 _VALUE_BYTES = {"INT32": 4, "FLOAT": 4, "INT64": 8, "DOUBLE": 8, "INT96": 12}
 _LONG_BYTES = 8
@@ -404,8 +410,12 @@ def written_leaves(rows: pa.Table) -> Iterator[_Leaf]:
     >>> [path for path, _ in written_leaves(rows)]
     ['a.list.element', 'b.c']
     """
-    for name, column in zip(rows.column_names, rows.columns, strict=True):
-        yield from _leaves_of(name, column)
+    for field, column in zip(rows.schema, rows.columns, strict=True):
+        kind = field.type
+        if isinstance(kind, pa.BaseExtensionType) or pa.types.is_nested(kind):
+            yield from _leaves_of(field.name, column)
+        else:
+            yield field.name, column
 
 
 def _leaves_of(path: str, column: pa.ChunkedArray) -> Iterator[_Leaf]:
@@ -442,15 +452,14 @@ def copied_encodings(
     The copy of a column is not much larger than the column was, whatever made it small.
     ``leaves`` are the numbers of the file's leaves that ``rows`` have; ``None``: all of them.
     """
-    columns = list(_columns(footer, rows, leaves))
-    dictionaries = [column for column in columns if column.dictionary_saves()]
-    others = {
-        column.path: column.encoding
-        for column in columns
-        if column.encoding is not None and column not in dictionaries
-    }
-    largest = max((column.chunk_bytes_max for column in dictionaries), default=0)
-    return _encodings([column.path for column in dictionaries], largest, others)
+    dictionaries, others, largest = [], {}, 0
+    for column in _columns(footer, rows, leaves):
+        if column.dictionary_saves():
+            dictionaries.append(column.path)
+            largest = max(largest, column.chunk_bytes_max)
+        elif column.encoding is not None:
+            others[column.path] = column.encoding
+    return _encodings(dictionaries, largest, others)
 
 
 def _encodings(dictionaries: list[str], largest: int, others: Mapping[str, str]) -> dict[str, Any]:
@@ -461,8 +470,7 @@ def _encodings(dictionaries: list[str], largest: int, others: Mapping[str, str])
     }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Column:
+class _Column(NamedTuple):
     """A leaf column as the footer of a file describes it, in some row groups."""
 
     path: str
@@ -496,6 +504,10 @@ class _Column:
 def _columns(
     footer: pq.FileMetaData, rows: pa.Table, numbers: Sequence[int] | None = None
 ) -> Iterator[_Column]:
+    """Yield the columns that have a dictionary or an encoding; there is nothing to say of others.
+
+    ``numbers`` are those of the leaves that ``rows`` have; ``None``: all of them.
+    """
     step = -(-footer.num_row_groups // _GROUPS_MAX)
     groups = [_chunks(footer, n) for n in range(0, footer.num_row_groups, step)]
     leaves = pq.ParquetSchema(footer)
@@ -505,16 +517,25 @@ def _columns(
     for n, (path, values) in zip(every, written, strict=False):
         chunks = [group[n] for group in groups]
         encodings = {encoding for chunk in chunks for encoding in chunk.encodings}
-        num_values = sum(chunk.num_values - _null_count(chunk) for chunk in chunks)
-        value_bytes = _value_bytes(leaves.column(n), values)
+        has_dictionary = not encodings.isdisjoint(_DICTIONARIES)
+        encoding = _encoding(values.type, encodings)
+        if not has_dictionary and encoding is None:
+            continue
+        num_values = stored = largest = 0
+        for chunk in chunks:
+            num_values += chunk.num_values - _null_count(chunk)
+            size = chunk.total_uncompressed_size
+            stored, largest = stored + size, max(largest, size)
+        kind = chunks[0].physical_type
+        value_bytes = _value_bytes(leaves, n, kind, values)
         yield _Column(
             path=path,
-            has_dictionary=bool(encodings & _DICTIONARIES),
-            encoding=_encoding(values.type, encodings),
-            stored_bytes=sum(chunk.total_uncompressed_size for chunk in chunks),
+            has_dictionary=has_dictionary,
+            encoding=encoding,
+            stored_bytes=stored,
             plain_bytes=None if value_bytes is None else num_values * value_bytes,
-            is_measured=leaves.column(n).physical_type == "BYTE_ARRAY",
-            chunk_bytes_max=max(chunk.total_uncompressed_size for chunk in chunks),
+            is_measured=kind == "BYTE_ARRAY",
+            chunk_bytes_max=largest,
             num_values=num_values,
         )
 
@@ -531,6 +552,8 @@ def _encoding(kind: pa.DataType, encodings: set[str]) -> str | None:
     """
     if pa.types.is_boolean(kind):
         return "RLE" if "RLE" in encodings and "PLAIN" not in encodings else None
+    if encodings.isdisjoint(_WITHOUT_DICTIONARY):
+        return None
     if _SPLIT in encodings:
         return None if _is_text(kind) or pa.types.is_dictionary(kind) else _SPLIT
     delta = [one for one in _DELTAS if one in encodings]
@@ -542,12 +565,14 @@ def _encoding(kind: pa.DataType, encodings: set[str]) -> str | None:
     return "DELTA_BINARY_PACKED" if is_number else "DELTA_BYTE_ARRAY"
 
 
-def _value_bytes(leaf: Any, values: pa.ChunkedArray) -> float | None:
+def _value_bytes(
+    leaves: pq.ParquetSchema, number: int, kind: str, values: pa.ChunkedArray
+) -> float | None:
     """Return what one value takes in a file without a dictionary; None where it is not known."""
-    if leaf.physical_type == "FIXED_LEN_BYTE_ARRAY":
-        return float(leaf.length)
-    if leaf.physical_type != "BYTE_ARRAY":
-        return _VALUE_BYTES.get(leaf.physical_type)
+    if kind == "FIXED_LEN_BYTE_ARRAY":
+        return float(leaves.column(number).length)
+    if kind != "BYTE_ARRAY":
+        return _VALUE_BYTES.get(kind)
     num_values = len(values) - values.null_count
     return values.nbytes / num_values if num_values and _is_text(values.type) else None
 
