@@ -53,7 +53,7 @@ from puredelta.spark.session.session import (
 )
 from puredelta.spark.session.storage import file_system_options, open_log, session_storage
 from puredelta.statements.execute.cached import run_cache_statement
-from puredelta.statements.execute.dispatch import run_ours, run_query
+from puredelta.statements.execute.dispatch import run_ours, run_query, with_plain_names
 from puredelta.statements.execute.namespaces import require_for_spark
 from puredelta.statements.names.catalog_query import (
     catalog_command,
@@ -62,7 +62,6 @@ from puredelta.statements.names.catalog_query import (
     whole_name,
 )
 from puredelta.statements.names.names import find_location, require_table, rows_in_catalog
-from puredelta.statements.names.parameters import with_computed_names
 from puredelta.statements.names.query_tables import bound_call, bound_expression
 from puredelta.statements.names.stored_views import need_names, rows_of_name
 from puredelta.statements.parse.table_name import TimeTravel, split_time_travel
@@ -318,7 +317,7 @@ def delta_sql(original: Method) -> Method:
     def call(self: Any, sqlQuery: Any, args: Any = None, **kwargs: Any) -> Any:
         if not isinstance(sqlQuery, str) or asks_parser():
             return original(self, sqlQuery, args, **kwargs)
-        text, args = with_computed_names(self, sqlQuery, args)
+        text, args = with_plain_names(self, sqlQuery, args)
         result = run_ours(self, text, args=args, fields=kwargs)
         if result is not None:
             return result

@@ -336,12 +336,19 @@ def run_sql(
         ...     fields={"updates": updates},
         ... )  # doctest: +SKIP
     """
-    text, args = with_computed_names(spark, text, args)
+    text, args = with_plain_names(spark, text, args)
     result = run_ours(spark, text, args=args, fields=fields)
     if result is not None:
         return result
     given: dict[str, Any] = {} if args is None else {"args": args}
     return spark.sql(text, **given, **(fields or {}))
+
+
+def with_plain_names(
+    spark: SparkSession, text: str, args: Arguments | None
+) -> tuple[str, Arguments | None]:
+    """Return a text whose ``IDENTIFIER(...)`` are names, and its remaining arguments."""
+    return with_computed_names(spark, text, args) if mentions(text, "identifier") else (text, args)
 
 
 def run_ours(
@@ -366,7 +373,9 @@ def run_ours(
     result = None
     if statement is not None and _may_be_ours(spark, statement, text):
         with TemporaryViews() as views:
-            filled = with_values(spark, text, args=args, fields=fields, names=views)
+            filled = text
+            if args or fields:
+                filled = with_values(spark, text, args=args, fields=fields, names=views)
             if isinstance(statement, RowStatement | SparkParsedStatement):
                 filled = with_stored_views(spark, filled, views, targets=_targets(statement))
             statement = statement if filled == text else parse(filled)

@@ -24,7 +24,6 @@ from puredelta.protocol.schema.sql_lexer import (
     Token,
     TokenKind,
     keywords,
-    mentions,
     replaced,
     tokenize,
 )
@@ -145,14 +144,12 @@ _MAKES_TABLES = keywords("CREATE REPLACE")
 
 
 def with_computed_names(
-    spark: SparkSession, text: str, args: Arguments | None = None
+    spark: SparkSession, text: str, args: Arguments | None
 ) -> tuple[str, Arguments | None]:
     """Return a text with ``IDENTIFIER(...)`` replaced by names, and its remaining arguments.
 
     Expressions that cannot be computed alone stay, so that Spark raises the error. Runs no job.
     """
-    if not mentions(text, "identifier"):
-        return text, args
     if isinstance(args, Mapping):
         filled, named = text, args
     else:  # a `?` may be inside of a name
