@@ -20,8 +20,6 @@ the old file smaller, as large as they were, and its DELTA and BYTE_STREAM_SPLIT
 
 from __future__ import annotations
 
-import functools
-import inspect
 import io
 import math
 import uuid
@@ -298,12 +296,9 @@ def _as_one(masked: Sequence[MaskedBatch]) -> Iterable[pa.RecordBatch]:
 
 def known_options(**options: Any) -> dict[str, Any]:
     """Return those options of Arrow's writer that this version of it has."""
-    return {name: value for name, value in options.items() if name in _known_options()}
-
-
-@functools.cache
-def _known_options() -> frozenset[str]:
-    return frozenset(inspect.signature(pq.write_table).parameters)
+    code = pq.write_table.__code__  # inspect takes a tenth of the time of a small file
+    known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return {name: value for name, value in options.items() if name in known}
 
 
 def filter_options(rates: Iterable[tuple[str, float]], num_rows: int) -> dict[str, Any]:
