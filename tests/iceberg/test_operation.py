@@ -31,6 +31,7 @@ from puredelta.protocol.schema.types import (
     StructType,
 )
 from tests.filled_table import SmallTable, column
+from tests.iceberg.rest_catalog import RestCatalog, serving
 from tests.iceberg.tables import StaticTable, delta_rows, exported_versions, iceberg_rows
 from tests.iceberg.test_export import widened
 
@@ -253,6 +254,41 @@ def test_catalog(tmp_path: Path) -> None:
         iceberg.register(other.root, catalog, "ns.t")
     assert catalog.load_table("ns.t").scan().to_arrow().num_rows == 3
     catalog.engine.dispose()
+
+
+def rest_iceberg(uri: str) -> Any:
+    return pytest.importorskip("pyiceberg.catalog").load_catalog("c", type="rest", uri=uri)
+
+
+@pytest.mark.parametrize("knows_overwrite", [True, False])
+def test_rest_catalog(tmp_path: Path, knows_overwrite: bool) -> None:
+    """A server that moves a name in one step is never without it."""
+    table = SmallTable(tmp_path / "t", IDS)
+    other = SmallTable(tmp_path / "other", IDS)
+    with serving(RestCatalog(knows_overwrite=knows_overwrite)) as server:
+        catalog = rest_iceberg(server.uri)
+        for number in range(3):
+            table.append([{"id": number}])
+            iceberg.register(table.root, catalog, "ns.t")
+            assert catalog.load_table("ns.t").scan().to_arrow().num_rows == number + 1
+        with pytest.raises(InvalidRequestError, match="Choose another name"):
+            iceberg.register(other.root, catalog, "ns.t")
+    drops = [one for one in server.requests if one.startswith("DELETE")]
+    assert len(drops) == (0 if knows_overwrite else 2)
+
+
+def test_a_name_that_a_catalog_cannot_move_stays(tmp_path: Path) -> None:
+    table = SmallTable(tmp_path / "t", IDS)
+    table.append([{"id": 1}])
+    with serving(RestCatalog(knows_overwrite=False)) as server:
+        catalog = rest_iceberg(server.uri)
+        before = iceberg.register(table.root, catalog, "ns.t").metadata_location
+        table.append([{"id": 2}])
+        server.fails_to_register = iceberg.export(table.root).metadata_location
+        with pytest.raises(Exception, match="no") as caught:
+            iceberg.register(table.root, catalog, "ns.t")
+        assert type(caught.value).__name__ == "BadRequestError"
+        assert server.tables == {"t": before}
 
 
 def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

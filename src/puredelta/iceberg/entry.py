@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -65,8 +66,9 @@ def register(
     """Export the newest version, and let a catalog of Iceberg name it.
 
     ``catalog`` is a catalog of pyiceberg, or the name of one in its configuration. A name that the
-    table has already is moved to the newest version: the entry is dropped and made again, so for a
-    moment there is none. Engines must not write to the table through the catalog.
+    table has already is moved to the newest version: in one step where the catalog can (REST, with
+    pyiceberg 0.12), else the entry is dropped and made again, so for a moment there is none.
+    Engines must not write to the table through the catalog.
 
     Raises:
         InvalidRequestError: the name is that of another table
@@ -98,9 +100,28 @@ def register_log(log: TableLog, catalog: Any, identifier: str) -> Exported:
                 location=known.location(),
                 path=log.root_uri,
             )
-        catalog.drop_table(identifier)
-    catalog.register_table(identifier, exported.metadata_location)
+        _move(catalog, identifier, known.metadata_location, exported.metadata_location)
+    else:
+        catalog.register_table(identifier, exported.metadata_location)
     return exported
+
+
+def _move(catalog: Any, identifier: str, before: str, after: str) -> None:
+    """Let the entry of a catalog name other metadata."""
+    errors = importlib.import_module("pyiceberg.exceptions")
+    if "overwrite" in inspect.signature(catalog.register_table).parameters:
+        try:
+            catalog.register_table(identifier, after, overwrite=True)
+        except (RuntimeError, errors.TableAlreadyExistsError):
+            pass  # a catalog of pyiceberg's, or a server, that cannot do it
+        else:
+            return
+    catalog.drop_table(identifier)
+    try:
+        catalog.register_table(identifier, after)
+    except BaseException:
+        catalog.register_table(identifier, before)
+        raise
 
 
 def export_log(log: TableLog, *, expire_before_ms: int | None = None) -> Exported:
