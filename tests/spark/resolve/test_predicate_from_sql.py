@@ -189,6 +189,17 @@ def test_anything_else_is_not_understood_at_all(text: str) -> None:
         ("t.id BETWEEN t.id AND t.id", True),
         ("t.id = d", False),  # Spark decides what it casts
         ("t.id = 300", False),  # and whether 300Y is a number
+        ("t.id = 3 OR -3Y < t.id OR t.id IN (1, 2)", True),
+        ("t.id = 1.5", False),
+        ("t.id IN (1, NULL)", False),
+        ("t.id = '3'", False),
+        ("d < DATE'2024-01-01' AND d = '2024-01-01'", True),
+        ("d = 'soon'", False),
+        ("v = 'a'", True),
+        ("v = 3", False),
+        ("ok = TRUE", False),
+        ("collated = 'a'", False),
+        ("st.a = 3", False),
         ("collated = collated", False),
         ("collated IS NULL", False),
         ("st.a = st.a", False),  # a field may have a collation

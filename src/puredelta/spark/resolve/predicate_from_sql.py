@@ -40,6 +40,7 @@ from puredelta.protocol.schema.types import (
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
+    DataType,
     DecimalType,
     StructType,
 )
@@ -123,8 +124,9 @@ def parse_predicate(text: str, names: Names) -> Predicate | None:
 def is_surely_boolean(tree: Predicate) -> bool:
     """Return whether Spark's analyzer takes a condition for sure, without being asked.
 
-    Only comparisons of columns that have one plain type, and what is built of them. A number is
-    left to the analyzer: the tree does not show whether it fits its suffix.
+    Only comparisons of columns that have one plain type, with each other or with constants of that
+    type, and what is built of them. A large number is left to the analyzer: the tree does not show
+    whether it fits its suffix.
     """
     match tree:
         case Ref(type=kind):
@@ -133,6 +135,10 @@ def is_surely_boolean(tree: Predicate) -> bool:
             return kind is not None
         case Compare(_, Ref(type=one, path=(_,)), Ref(type=other, path=(_,))):
             return one in _PLAIN and (one == other or (one in INTEGRAL and other in INTEGRAL))
+        case Compare(_, Ref(type=kind, path=(_,)), Const(value)):
+            return _surely_compares(kind, value)
+        case OneOf(Ref(type=kind, path=(_,)), values):
+            return bool(values) and all(_surely_compares(kind, value) for value in values)
         case And(parts) | Or(parts):
             return all(map(is_surely_boolean, parts))
         case Not(part):
@@ -142,6 +148,21 @@ def is_surely_boolean(tree: Predicate) -> bool:
 
 
 _PLAIN = frozenset({*INTEGRAL, BOOLEAN, DATE, STRING})
+_FITS_EVERY_SUFFIX = 127
+
+
+def _surely_compares(kind: DataType | None, value: object) -> bool:
+    match value:
+        case bool() | None:
+            return False
+        case int():
+            return kind in INTEGRAL and abs(value) <= _FITS_EVERY_SUFFIX
+        case str():
+            return kind == STRING
+        case dt.date():
+            return kind == DATE and not isinstance(value, dt.datetime)
+        case _:
+            return False
 
 
 class _NotUnderstoodError(Exception):
