@@ -15,7 +15,6 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 import puredelta
-from puredelta.spark.catalog.connect_entries import run_command
 from puredelta.tables import DeltaTable
 from tests.corpus.case import Case, all_cases
 from tests.corpus.conftest import engine
@@ -34,9 +33,7 @@ class NamedPlace(LocalPlace):
         """Return the location of the copy."""
         location = LocalPlace.copy(self, base, name)
         entry = f"recorded_{len(self.names)}"
-        run_command(
-            self.spark, f"CREATE TABLE {entry} (none INT) USING delta LOCATION '{location}'"
-        )
+        self.spark.sql(f"CREATE TABLE {entry} USING delta LOCATION '{location}'").collect()
         self.names[location] = entry
         return location
 

@@ -23,6 +23,7 @@ from puredelta.commands.dml.verify import verify
 from puredelta.commands.dml.write import write
 from puredelta.commands.finish import discarded_on_failure
 from puredelta.commands.statement.stages import StageTimer
+from puredelta.spark.connect.messages import without_origins
 
 
 def execute(
@@ -32,6 +33,13 @@ def execute(
     options: ExecutionOptions = DEFAULTS,
 ) -> Outcome:
     """Execute a statement on the command's snapshot and commit it, unless it changes nothing."""
+    with without_origins():
+        return _execute(command, spec, rows, options)
+
+
+def _execute(
+    command: Command, spec: StatementSpec, rows: InputRows, options: ExecutionOptions
+) -> Outcome:
     stage = StageTimer(
         statement=command.log.root_uri, observe=options.observe, around=options.around
     )

@@ -10,9 +10,11 @@ from __future__ import annotations
 import copy
 import importlib
 import logging
+import pickle
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -33,6 +35,8 @@ EXPRESSION = "spark.connect.Expression"
 _KEPT = "_puredelta_kept"
 _COLUMNS_OF_FRAME = "_cached_schema"
 """Where a client's frame keeps the server's answer."""
+_COPIED_COLUMNS = "_cached_schema_serialized"
+"""Where it keeps them as bytes; PySpark 4.0 does not."""
 
 
 def kind_of(message: Message) -> str:
@@ -228,9 +232,41 @@ def with_known_columns(rows: DataFrame, columns: T.StructType) -> DataFrame:
 
     It is no stream.
     """
-    if _COLUMNS_OF_FRAME in vars(rows):  # else the session has a JVM
-        vars(rows).update({_COLUMNS_OF_FRAME: columns, "isStreaming": False})
+    known = vars(rows)
+    if _COLUMNS_OF_FRAME in known:  # else the session has a JVM
+        known.update({_COLUMNS_OF_FRAME: columns, "isStreaming": False})
+        if _COPIED_COLUMNS in known:  # each look at them is a copy
+            known[_COPIED_COLUMNS] = pickle.dumps(columns)
     return rows
+
+
+_without_origins: ContextVar[bool] = ContextVar("without origins", default=False)
+
+
+@contextmanager
+def without_origins() -> Iterator[None]:
+    """Let PySpark note no line of code for the Columns that are made inside: it is this library's.
+
+    A client notes it for each call, and tries to import IPython each time, which takes a third of
+    its time in a MERGE where that is not installed.
+    """
+    utilities: Any = importlib.import_module("pyspark.errors.utils")
+    original = getattr(utilities, _IS_NOTED, None)
+    if original is not None and not hasattr(original, _KEPT):
+
+        def is_noted() -> bool:
+            return not _without_origins.get() and bool(original())
+
+        setattr(is_noted, _KEPT, original)
+        setattr(utilities, _IS_NOTED, is_noted)
+    token = _without_origins.set(True)
+    try:
+        yield
+    finally:
+        _without_origins.reset(token)
+
+
+_IS_NOTED = "is_debugging_enabled"
 
 
 def with_known_rows(rows: DataFrame, known: Sequence[Row]) -> DataFrame:
