@@ -171,8 +171,11 @@ def test_lost_and_foreign_files(tmp_path: Path) -> None:
 def test_damaged_metadata_is_named(tmp_path: Path) -> None:
     table = SmallTable(tmp_path, IDS)
     iceberg.export(tmp_path)
-    for text in ("", "{", "[]", '{"format-version": 2}', "\udcff"):
-        path = tmp_path / "_iceberg/metadata/v1.metadata.json"
+    path = tmp_path / "_iceberg/metadata/v1.metadata.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    names = {**content["properties"], "schema.name-mapping.default": '[{"field-id": 1}]'}
+    others = [json.dumps({**content, "properties": one}) for one in ([], names)]
+    for text in ("", "{", "[]", '{"format-version": 2}', "\udcff", *others):
         path.write_bytes(text.encode("utf-8", "surrogateescape"))
         with pytest.raises(CorruptTableError, match=r"v1\.metadata\.json") as caught:
             iceberg.export(table.root)

@@ -49,7 +49,12 @@ from puredelta.iceberg.schema import (
     partition_spec,
     renamed_spec,
 )
-from puredelta.iceberg.storage import MetadataFolder, StoreFileIO, iceberg_location
+from puredelta.iceberg.storage import (
+    DAMAGED_METADATA,
+    MetadataFolder,
+    StoreFileIO,
+    iceberg_location,
+)
 from puredelta.log.files.clock import Clock, wall_clock
 from puredelta.log.files.deletion_vectors import vector_indexes
 from puredelta.log.files.file_table import FileTable
@@ -129,7 +134,10 @@ class _Export:
         known = None
         if isinstance(found, TableMetadataV2 | TableMetadataV3) and _is_continued(found, snapshot):
             known = found
-        before = {} if known is None else known_ids(_name_mapping(known))
+        try:
+            before = {} if known is None else known_ids(_name_mapping(known))
+        except DAMAGED_METADATA as error:
+            raise folder.damaged(number, error) from error
         layout = iceberg_layout(snapshot.config, before)
         if not are_ids_kept(before, layout.ids):
             known, layout = None, iceberg_layout(snapshot.config, {})
@@ -452,7 +460,7 @@ class _Export:
 def delta_version(snapshot: IcebergSnapshot) -> int | None:
     """Return the Delta version of a snapshot; None if another program has written it."""
     text = None if snapshot.summary is None else snapshot.summary[DELTA_VERSION]
-    return int(text) if text is not None and text.isdigit() else None
+    return int(text) if text is not None and text.isdecimal() else None
 
 
 def _kept(snapshots: Sequence[IcebergSnapshot], before_ms: int) -> list[IcebergSnapshot]:
@@ -491,7 +499,7 @@ def _logged(
 def _is_continued(known: _Metadata, snapshot: Snapshot) -> bool:
     """Return whether the metadata is of this table, and of no newer version than it has."""
     text = known.properties.get(DELTA_VERSION, "")
-    version = int(text) if text.isdigit() else -1
+    version = int(text) if text.isdecimal() else -1
     return known.properties.get(TABLE_ID) == snapshot.metadata.id and version <= snapshot.version
 
 

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO, Generic, TypeVar
 
-from pydantic import ValidationError as InvalidModel
 from pyiceberg.exceptions import ValidationError
 from pyiceberg.io import FileIO, InputFile, OutputFile
 from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
@@ -185,16 +184,20 @@ class MetadataFolder:
         number = self._newest_number()
         if number is None:
             return None
-        path = _metadata_path(number)
         try:
-            return number, _METADATA.of(self.store.read(path), _decoded_metadata)
-        except (ValidationError, InvalidModel, UnicodeDecodeError) as error:
-            raise CorruptTableError(
-                Message.UNIVERSAL_FORMAT_CONVERSION_FAILED_METADATA,
-                path=f"{self.store.root_uri}/{path}",
-                directory=ICEBERG_DIRECTORY,
-                error=str(error).partition("\n")[0],
-            ) from error
+            content = self.store.read(_metadata_path(number))
+            return number, _METADATA.of(content, _decoded_metadata)
+        except DAMAGED_METADATA as error:
+            raise self.damaged(number, error) from error
+
+    def damaged(self, number: int, error: Exception) -> CorruptTableError:
+        """Return the error of a metadata file that is none of Iceberg's."""
+        return CorruptTableError(
+            Message.UNIVERSAL_FORMAT_CONVERSION_FAILED_METADATA,
+            path=f"{self.store.root_uri}/{_metadata_path(number)}",
+            directory=ICEBERG_DIRECTORY,
+            error=str(error).partition("\n")[0],
+        )
 
     def _newest_number(self) -> int | None:
         number = self._hinted()
@@ -213,7 +216,7 @@ class MetadataFolder:
         """Return the number of the hint, None if it is none of a metadata file."""
         try:
             text = self.store.read(HINT).decode("ascii").strip()
-            number = int(text) if text.isdigit() else None
+            number = int(text) if text.isdecimal() else None
         except (FileNotFoundError, UnicodeDecodeError):
             return None
         return number if number is not None and self.store.exists(_metadata_path(number)) else None
@@ -254,6 +257,8 @@ class MetadataFolder:
             self.store.delete(_metadata_path(number))
 
 
+DAMAGED_METADATA = (ValidationError, ValueError, TypeError, LookupError, AttributeError)
+"""Errors of pyiceberg and of pydantic where JSON is no metadata of Iceberg."""
 _METADATA = DecodedFiles[TableMetadata](bytes_max=4 << 20)
 
 

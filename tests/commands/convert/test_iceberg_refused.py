@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import sys
 from collections.abc import Callable
@@ -187,8 +188,15 @@ def test_no_metadata_and_no_hint(tmp_path: Path) -> None:
         name=f"iceberg.`{root}/metadata/v9.metadata.json`",
     )
     other = rewrite_metadata(table, lambda metadata: metadata.pop("current-schema-id"))
-    Path(other).write_text("{", encoding="utf-8")
+    content = json.loads(Path(other).read_text(encoding="utf-8"))
+    for text in ("{", json.dumps({**content, "properties": []})):
+        Path(other).write_text(text, encoding="utf-8")
+        refused(table, CorruptTableError, "is no metadata", name=f"iceberg.`{other}`")
+    content["snapshots"][0]["manifest-list"] += "\0"
+    Path(other).write_text(json.dumps(content), encoding="utf-8")
     refused(table, CorruptTableError, "is no metadata", name=f"iceberg.`{other}`")
+    (root / "metadata/version-hint.text").write_bytes(b"\xff")
+    refused(table, InvalidRequestError, "no Iceberg table", name=f"iceberg.`{root}`")
 
 
 def test_partitions_are_known(tmp_path: Path) -> None:

@@ -148,7 +148,7 @@ def _properties(table: IcebergTable, content: IcebergContent) -> Mapping[str, st
     if any(file.deleted is not None for file in content.files):
         properties[PROPERTY_KEYS["enable_deletion_vectors"]] = "true"
     age = table.properties.get(_SNAPSHOT_AGE, "")
-    if age.isdigit():
+    if age.isdecimal():
         properties[PROPERTY_KEYS["log_retention"]] = f"interval {age} milliseconds"
     return properties
 

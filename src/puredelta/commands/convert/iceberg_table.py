@@ -19,22 +19,22 @@ from __future__ import annotations
 import math
 import re
 import struct
+import zlib
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta, timezone
+from gzip import BadGzipFile
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import ValidationError as InvalidJsonError
 from pyiceberg import types as I
 from pyiceberg.avro.reader import Reader
 from pyiceberg.avro.resolver import resolve_reader
 from pyiceberg.conversions import from_bytes
-from pyiceberg.exceptions import ValidationError
 from pyiceberg.io import FileIO
 from pyiceberg.manifest import (
     DEFAULT_READ_VERSION,
@@ -66,7 +66,7 @@ from puredelta.errors import (
     UnsupportedError,
 )
 from puredelta.iceberg.avro import UnreadableRecordsError, decoded_records, decoding
-from puredelta.iceberg.storage import StoreFileIO, located
+from puredelta.iceberg.storage import DAMAGED_METADATA, StoreFileIO, located
 from puredelta.log.files.parquet_footer import map_footers, schema_message
 from puredelta.protocol.actions.deletion_vector import RowIndexes
 from puredelta.protocol.actions.paths import encode_path, encode_uri, relative_path
@@ -154,10 +154,13 @@ class Partitions:
 
     def values(self, file: DataFile) -> Mapping[str, str | None]:
         """Return the partition values of a file, by column."""
-        return {
-            column.name: encode_partition_value(self._value(column, file), column.type)
-            for column in self.columns
-        }
+        try:
+            return {
+                column.name: encode_partition_value(self._value(column, file), column.type)
+                for column in self.columns
+            }
+        except DAMAGED_METADATA as error:  # a specification of other columns
+            raise _damaged(file.file_path, f"its partition values are {file.partition}") from error
 
     def _value(self, column: _Column, file: DataFile) -> object:
         return python_value(
@@ -294,7 +297,7 @@ def _entries(schema: Schema) -> Reader:
 def _records(location: str, io: FileIO, reader: Callable[[Schema], Reader]) -> Sequence[Any]:
     """Read a manifest or a list of manifests."""
     try:
-        with io.new_input(location).open() as stream, decoding():
+        with decoding(), io.new_input(location).open() as stream:
             return list(decoded_records(stream.read(), reader))
     except (FileNotFoundError, UnreadableRecordsError) as error:
         what = "it is missing" if isinstance(error, FileNotFoundError) else error.__cause__
@@ -437,8 +440,8 @@ def open_table(store: Store) -> MetadataFile:
     uri = f"{directory}/{name}"
     try:
         metadata = FromInputFile.table_metadata(StoreFileIO(store).new_input(uri))
-    except (ValidationError, InvalidJsonError, ValueError) as error:
-        raise _damaged(uri, error) from error
+    except (*DAMAGED_METADATA, BadGzipFile, EOFError, zlib.error) as error:
+        raise _damaged(uri, str(error).partition("\n")[0]) from error
     root = store.at(located(store, metadata.location.rstrip("/")))
     return MetadataFile(store=root, metadata=metadata, uri=uri, listed=listed)
 
@@ -450,10 +453,10 @@ def _metadata_files(store: Store) -> tuple[str, ...]:
 def _newest(store: Store) -> str:
     """Return the name of the metadata file that the version hint of a directory names."""
     if store.exists(_HINT):
-        hint = store.read(_HINT).decode().strip()
+        hint = store.read(_HINT).decode(errors="replace").strip()
         if _METADATA.fullmatch(hint):
             return hint
-        return f"v{hint}.metadata.json" if hint.isdigit() else f"{hint}.metadata.json"
+        return f"v{hint}.metadata.json" if hint.isdecimal() else f"{hint}.metadata.json"
     found = [file.name for file in store.list_from("metadata") if _METADATA.fullmatch(file.name)]
     if not found:
         raise _not_found(store.root_uri)
