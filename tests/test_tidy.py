@@ -193,7 +193,6 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
     "code that is shipped to executors": frozenset(
         {
             "spark/connect/memory_importer.py",
-            "worker/data_files/rewrite_file.py",
             "worker/scan_rows.py",
         }
     ),

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from puredelta.worker.data_files.copy_rows import in_type, require_stored_as
+from puredelta.worker.data_files.rewrite_file import rewrite_with_values
 from puredelta.worker.data_files.updated_file import (
     FileUpdate,
     GroupRows,
@@ -122,7 +123,8 @@ def _written(file: ComputedFile, values: ComputedValues, source: _Source | None)
     reads = values.reads
     if source is not None:
         reads = pa.unify_schemas([reads, source.wanted.target])
-    return update_file(file.update, values.schema, new, values.limits, reads=reads)
+    write = rewrite_with_values if any(file.update.leaving) else update_file
+    return write(file.update, values.schema, new, values.limits, reads=reads)
 
 
 def _new_values(

@@ -121,11 +121,14 @@ def test_a_merge_copies_every_other_column_and_inserts(spark: SparkSession, tmp_
     assert all(after[first, b"c5"] == before[first, b"c5"] for first in (0, 40, 80))
 
 
-def test_files_of_which_a_row_goes_away_are_rewritten_beside(
-    spark: SparkSession, tmp_path: Path
+@pytest.mark.parametrize("by_workers", [True, False])
+def test_files_of_which_a_row_goes_away(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_workers: bool
 ) -> None:
     path = tmp_path / "t"
     laid(path)
+    if not by_workers:
+        monkeypatch.setattr(in_place, "computed_values", lambda *_: "a test says so")
     source = spark.createDataFrame([(5, 50), (45, None), (46, 1)], "id long, v long")
     table = DeltaTable.forPath(spark, str(path))
     merge = table.alias("t").merge(source.alias("s"), "t.id = s.id")
@@ -135,7 +138,10 @@ def test_files_of_which_a_row_goes_away_are_rewritten_beside(
         if one["id"] in (5, 46):
             one["c1"] = {5: 50, 46: 1}[one["id"]]
     assert rows_of(spark, path) == wanted
-    assert len(files_of(path)) == 4
+    assert len(files_of(path)) == (3 if by_workers else 4)
+    metrics = DeltaTable.forPath(spark, str(path)).history(1).collect()[0]["operationMetrics"]
+    counted = [metrics[f"numTargetRows{name}"] for name in ("Updated", "Deleted", "Copied")]
+    assert counted == ["2", "1", "77"]
 
 
 def test_every_row_of_a_table_in_place(spark: SparkSession, tmp_path: Path) -> None:

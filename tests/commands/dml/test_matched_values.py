@@ -141,6 +141,26 @@ def text(merge: DeltaMergeBuilder) -> DeltaMergeBuilder:
     return merge.whenMatchedUpdate(set={"c1": "s.n", "k": "lower(s.k)"})
 
 
+def leaving(merge: DeltaMergeBuilder) -> DeltaMergeBuilder:
+    """Let some rows go, or become rows of the source, in files in which others change."""
+    return (
+        merge.whenMatchedDelete("s.n < -2")
+        .whenMatchedUpdate("s.n < 2", set={"n": "s.n + t.n", "k": "lower(s.k)", "x": "s.x"})
+        .whenMatchedUpdate(set={name: WHOLE.get(name, "7L") for name in SCHEMA.names})
+        .whenNotMatchedInsert("s.n > 0", values={"id": "s.id", "p": "s.p", "n": "s.n"})
+        .whenNotMatchedBySourceDelete("t.c1 > 100")
+        .whenNotMatchedBySourceUpdate("t.c1 < 60", set={"c4": "t.c4 - 1"})
+    )
+
+
+WHOLE = {name: f"s.{name}" for name in ("p", "id", "k", "n", "d", "day", "at", "x")}
+
+
+def required(*names: str) -> list[dict[str, Any]]:
+    """Return the table's columns, some of which have no NULL."""
+    return [{**one, "nullable": one["name"] not in names} for one in delta_fields(SCHEMA)]
+
+
 def between(*numbers: int) -> list[tuple[Any, ...]]:
     """Return several rows for each key, with ranges that do not overlap."""
     found = source_rows(range(0, 120, 3))
@@ -155,6 +175,29 @@ CASES = {
         "t.at = s.at", plain, [(*list(row(n).values())[:8], n, n) for n in range(0, 60, 2)]
     ),
     "equal NULLs": Case("t.k <=> s.k AND t.p = s.p", one_value, source_rows(range(0, 40, 3))),
+    "rows that leave": Case("t.id = s.id", leaving),
+    "rows that leave, by other names": Case(
+        "t.id = s.id",
+        leaving,
+        table={
+            "properties": {"delta.columnMapping.mode": "name"},
+            "physical": {name: f"col-{name}" for name in SCHEMA.names},
+            "fields": mapped_fields(SCHEMA),
+            "protocol": {"minReaderVersion": 2, "minWriterVersion": 5},
+        },
+    ),
+    "rows that leave partitions": Case(
+        "t.p = s.p AND t.id = s.id", leaving, table={"partition_by": ["p"]}
+    ),
+    "rows that leave, no ASCII": Case(
+        "t.id = s.id",
+        leaving,
+        [
+            (*one[:2], "É" if number == 1 else one[2], *one[3:])
+            for number, one in enumerate(source_rows(range(0, 130, 3)))
+        ],
+        is_refused=True,
+    ),
     "several keys": Case("t.id = s.id AND t.k = s.k", text),
     "one source row for many": Case("t.p = s.p", one_value, source_rows(range(0, 120, 40))),
     "ranges": Case("t.id = s.id AND t.n >= s.lo AND t.n < s.hi", one_value, between(-6, -4, 0, 2)),
@@ -210,7 +253,7 @@ CASES = {
         is_refused=True,
     ),
 }  # fmt: skip
-SAMPLE = ("clauses", "ranges", "keys in a range", "partitions")
+SAMPLE = ("rows that leave", "clauses", "ranges", "keys in a range", "partitions")
 
 
 def merged(spark: SparkSession, path: Path, case: Case) -> tuple[Any, ...]:
@@ -224,6 +267,8 @@ def merged(spark: SparkSession, path: Path, case: Case) -> tuple[Any, ...]:
     stats = sorted(json.dumps(json.loads(add.stats or "{}"), sort_keys=True) for add in adds)
     metrics = found.history(1).collect()[0]["operationMetrics"]
     counts = {n: v for n, v in metrics.items() if "Time" not in n and "Bytes" not in n}
+    if case.clauses is leaving:  # new rows are in other files
+        return rows, {n: v for n, v in counts.items() if "Rows" in n}
     return rows, stats, counts
 
 

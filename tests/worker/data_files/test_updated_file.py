@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from puredelta.spark.session.row_bitmap import RowBitmap
 from puredelta.worker.data_files.byte_ranges import byte_ranges
+from puredelta.worker.data_files.rewrite_file import rewrite_with_values
 from puredelta.worker.data_files.spliced_file import ParquetBytes
 from puredelta.worker.data_files.update_rows import (
     UPDATE_ORDERS,
     UpdateOrder,
     update_stream,
 )
-from puredelta.worker.data_files.updated_file import FileUpdate
+from puredelta.worker.data_files.updated_file import FileUpdate, GroupRows
 from puredelta.worker.data_files.write_file import FILE_ANSWERS, FileAnswer
 from tests.worker.data_files.spliced_tables import (
     FAULTS,
@@ -385,3 +388,98 @@ def test_nothing_is_left_when_the_nth_write_goes_wrong(
     values = pa.table({"x": [1.0, 2.0]})
     run = lambda: updated(source, [30, 99], values)  # noqa: E731
     assert num_writes_that_matter(run, fault, monkeypatch, tmp_path) > 5
+
+
+@pytest.mark.parametrize("writer", list(WRITERS))
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_get_values_while_others_leave(writer: str, seed: int, tmp_path: Path) -> None:
+    draw = random.Random(f"{writer} {seed} leaving")
+    source = tmp_path / "old.parquet"
+    num_rows = draw.choice([2, 9, 120]) if writer != "duckdb" else 5000
+    WRITERS[writer](odd_table(draw, num_rows, nested=writer != "fastparquet"), source, draw)
+    table = pq.read_table(source)
+    stored = pq.read_schema(source)
+    names = [n for n in KINDS if n in table.column_names and stored.field(n).type == KINDS[n]][:3]
+    many = draw.choice([2, min(9, num_rows), num_rows])
+    touched = sorted(draw.sample(range(num_rows), many))
+    at = sorted(draw.sample(touched, max(1, many // 2)))
+    gone = sorted({*touched} - {*at})
+    schema = pa.schema([(name, KINDS[name]) for name in names])
+    values = odd_table(draw, num_rows, nested=True).select(names).cast(schema).take(at)
+    answer = with_leaving(source, at, gone, values)
+    assert answer.refusal is None
+    assert (answer.physical_rows, answer.kept_rows) == (num_rows, num_rows - len(gone))
+    assert answer.name is not None
+    new, wanted = tmp_path / answer.name, tmp_path / "wanted.parquet"
+    kept = [n for n in range(num_rows) if n not in gone]
+    pq.write_table(with_values(table, at, values).take(kept), wanted)
+    assert rows_of(new) == rows_of(wanted)
+    for (reader, found), (_, due) in zip(rows_by_reader(new), rows_by_reader(wanted), strict=True):
+        assert found == due, reader
+
+
+def with_leaving(
+    source: Path, at: Sequence[int], gone: Sequence[int], values: pa.Table, num_updates: int = -1
+) -> FileAnswer:
+    """Write a file again without some rows, and with new values in others."""
+    places = np.array(at, np.int64)
+
+    def of_group(rows: GroupRows) -> tuple[Any, pa.Table]:
+        low, high = np.searchsorted(places, [rows.first_row, rows.end])
+        return places[low:high], values.slice(low, high - low)
+
+    update = replace(
+        update_of(source, 0, len(at) if num_updates < 0 else num_updates),
+        leaving=RowBitmap.of_rows(np.array(gone, np.int64)).packed(),
+        touched=RowBitmap.of_rows(np.array(sorted([*at, *gone]), np.int64)).packed(),
+    )
+    return rewrite_with_values(update, values.schema, of_group)
+
+
+def test_row_groups_without_a_change_are_copied_while_rows_leave(tmp_path: Path) -> None:
+    source = tmp_path / "old.parquet"
+    table = sample(source)
+    values = pa.table({"x": pa.array([None, -1.0], pa.float64())})
+    answer = with_leaving(source, [30, 99], [31], values)
+    assert answer.name is not None
+    assert answer.copied_groups == 2
+    new = tmp_path / answer.name
+    before, after = chunks_of(source), chunks_of(new)
+    assert [one == other for one, other in zip(before, after, strict=True)] == [
+        True,
+        False,
+        True,
+        False,
+    ]
+    wanted = with_values(table, [30, 99], values)
+    kept = [n for n in range(100) if n != 31]
+    assert pq.read_table(new).to_pylist() == wanted.take(kept).to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ({"x": pa.array([1], pa.int64())}, "stored in another way"),
+        ({"y": pa.array([1.0])}, "stored in another way"),
+        ({"text": pa.array([None], pa.string())}, "a NULL in column text"),
+    ],
+)
+def test_what_only_another_schema_could_hold_is_refused(
+    tmp_path: Path, values: dict[str, pa.Array], reason: str
+) -> None:
+    source = tmp_path / "old.parquet"
+    schema = sample(source).schema
+    place = schema.get_field_index("text")
+    table = sample(source).cast(schema.set(place, schema.field("text").with_nullable(False)))
+    pq.write_table(table, source)
+    answer = with_leaving(source, [3], [4], pa.table(values))
+    assert reason in (answer.refusal or "")
+    assert list(tmp_path.iterdir()) == [source]
+
+
+def test_other_numbers_of_rows_are_refused(tmp_path: Path) -> None:
+    source = tmp_path / "old.parquet"
+    sample(source)
+    values = pa.table({"x": [1.0, 2.0]})
+    assert "1 new rows instead of 2" in str(with_leaving(source, [3, 400], [4], values).refusal)
+    assert "2 new rows instead of 9" in str(with_leaving(source, [3, 4], [5], values, 9).refusal)

@@ -2,7 +2,8 @@
 
 Where every changed row of a file is updated, the file is written again with new values in the
 changed columns, and all other chunks are copied as bytes. Workers compute the values; else Spark
-computes those of at most half of the columns, so it reads no others.
+computes those of at most half of the columns, so it reads no others. Where other rows leave the
+file, a worker puts the values that it computes into the copy of the rows that stay.
 
 Small files are brought together instead, as before, and so are the rows of tables that record
 changes or track rows, where more than the changed columns is needed.
@@ -126,13 +127,12 @@ def plan_in_place(
         return None
     most = _are_most(context, columns)
     files = _files(context, plan, decision, bytes_max=_MOST_BYTES_MAX if most else None)
+    asked = _asked(decision, files, columns)
+    computed = _computed(context, plan, decision.positions, asked) if files else None
+    if computed is None:
+        files = {} if most else {n: order for n, order in files.items() if not order.leaving}
+        asked = _asked(decision, files, columns)
     if not files:
-        return None
-    fired = [_among(update, files) for update in row_plan.from_target]
-    fired = [update for update in fired if update.target]
-    asked = _Asked(tuple(fired), files, columns)
-    computed = _computed(context, plan, decision.positions, asked)
-    if computed is None and most:
         return None
     rest = _rest(decision, files)
     return InPlaceUpdate(
@@ -144,6 +144,11 @@ def plan_in_place(
         rows=new_rows(context, plan, rest),
         others=partial(_others, context, plan, decision, files),
     )
+
+
+def _asked(decision: Decision, files: _Files, columns: tuple[str, ...]) -> _Asked:
+    fired = (_among(update, files) for update in decision.rows.from_target)
+    return _Asked(tuple(update for update in fired if update.target), files, columns)
 
 
 def _computed(
@@ -226,6 +231,8 @@ def _planned_values(context: StatementContext, plan: SearchPlan) -> tuple[str, s
     updates = [action for action in actions if isinstance(action, ResolvedUpdate)]
     if not updates:
         return None
+    # Rows of the others are, as a rule, rows of the source.
+    updates = [update for update in updates if update.reads_target] or updates
     columns = changed_columns(context, updates)
     if records_changes(statement.config) or context.tracked is not None:
         reason = "the table records changes, or ids of rows"
@@ -352,6 +359,8 @@ def _value(context: StatementContext, update: ResolvedUpdate, name: str) -> Arro
         raise NotInTableError(f"there is no column {name}")
     if name in update.unchanged:
         return ArrowValue(InputColumn("target", name), kind, {name: kind})
+    if (source := update.copies.get(name)) is not None:
+        return ArrowValue(InputColumn("source", source), kind, {}, {source: kind})
     if (tree := update.trees.get(name)) is None:
         raise NotInTableError(f"the value of {name} is no plain expression, or is sent by Connect")
     value = stored_as(value_of(tree, ansi=context.command.session.ansi), kind)
@@ -408,7 +417,7 @@ _Files: TypeAlias = Mapping[int, RewriteOrder]
 def _files(
     context: StatementContext, plan: SearchPlan, decision: Decision, *, bytes_max: int | None
 ) -> _Files:
-    """Return the files in which every changed row is updated, and none is deleted."""
+    """Return the files with an updated row, each with the rows that leave it."""
     touched = decision.positions.touched()
     numbers = sorted(touched)
     every = plan.candidates.take(numbers).adds()
@@ -423,11 +432,13 @@ def _files(
         for file, rows in update.target.items():
             updated[file] = updated[file] | rows if file in updated else rows
     return {
-        number: RewriteOrder(add=add, dropped=touched[number])
+        number: RewriteOrder(
+            add=add, dropped=touched[number], leaving=touched[number] - updated[number]
+        )
         for (number, add), group in zip(adds.items(), groups, strict=True)
         if group is None
         and add.deletion_vector is None
-        and updated.get(number) == touched[number]
+        and number in updated
         and (bytes_max is None or add.size_bytes <= bytes_max)
     }
 

@@ -405,6 +405,8 @@ def _updated(updater: ArrowRewriter, update: InPlaceUpdate) -> Rewriting:
             return done
         fallback = reasons[0]
         logger.info("Spark computes new values, and workers do not: %s", fallback)
+    if any(order.leaving for order in update.orders):
+        return NotApplicable(reason=fallback or "rows leave files in which others change")
     try:
         rows, schema = update.values()
     except UnsupportedError as failure:  # a type that Arrow lacks

@@ -97,6 +97,8 @@ class RewriteOrder:
     add: Add
     dropped: RowBitmap
     """Physical rows, those of the file's deletion vector included."""
+    leaving: RowBitmap = field(default_factory=RowBitmap.empty)
+    """Where the other rows of ``dropped`` get new values in the file: those that leave it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -303,7 +305,9 @@ class ArrowRewriter:
                 source=task.source,
                 directory=task.directory,
                 name_prefix=task.name_prefix,
-                num_updates=len(order.dropped),
+                num_updates=len(order.dropped) - len(order.leaving),
+                leaving=order.leaving.packed(),
+                touched=order.dropped.packed() if order.leaving else (b"", b""),
             )
             for task, order in zip(tasks, orders, strict=True)
         )
@@ -479,7 +483,7 @@ class ArrowRewriter:
             order = orders[answer.ordinal]
             copied = (answer.ordinal, *answer.others)
             done.update(copied)
-            gone = 0 if in_place else count_rows(orders[n].dropped for n in copied)
+            gone = count_rows(orders[n].leaving if in_place else orders[n].dropped for n in copied)
             _require_complete([orders[n] for n in copied], answer, gone)
             if answer.name is None:
                 continue
@@ -495,7 +499,9 @@ class ArrowRewriter:
         with named_failures(self.store.root_uri):
             keep_answered(self.store, self._files(), written)
         note_files_of_workers(self.spark, self.store, written)
-        num_updated = count_rows(orders[n].dropped for n in done) if in_place else 0
+        num_updated = 0
+        if in_place:
+            num_updated = sum(len(orders[n].dropped) - len(orders[n].leaving) for n in done)
         return Rewritten(
             adds=tuple(adds),
             num_rows=sum(answer.kept_rows for answer in answers) - num_updated,

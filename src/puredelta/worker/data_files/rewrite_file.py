@@ -1,8 +1,9 @@
 """Rewrites data files without some of their rows, inside a Spark worker.
 
-No expression is evaluated. What is kept is copied column by column in Arrow, so order, row groups,
-codecs, dictionaries, field ids and the key-value metadata of the old file (Spark's schema, calendar
-marks) live on. INT96 timestamps carry no mark of being instants: they get one.
+Rows that stay may get new values of some columns. What else is kept is copied column by column in
+Arrow, so order, row groups, codecs, dictionaries, field ids and the key-value metadata of the old
+file (Spark's schema, calendar marks) live on. INT96 timestamps carry no mark of being
+instants: they get one.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +21,15 @@ import pyarrow.compute as pc
 
 from puredelta.worker.bounded_batches import open_bytes
 from puredelta.worker.data_files.copied_groups import CopiedFile, GroupCopy, Kept, kept_of_groups
+from puredelta.worker.data_files.updated_file import (
+    FileUpdate,
+    GroupRows,
+    NewValues,
+    Positions,
+    replaced,
+    require_known,
+    whole_column,
+)
 from puredelta.worker.data_files.write_file import (
     FILE_ANSWERS,
     CopiedGroups,
@@ -105,8 +115,110 @@ def rewrite(message: tuple[Fields, Sequence[Fields]]) -> list[Fields]:
     return [FILE_ANSWERS.encode(answer) for answer in answers]
 
 
-def rewrite_together(tasks: Sequence[RewriteTask], limits: Limits = LIMITS) -> list[FileAnswer]:
-    """Copy the kept rows of several files, one after the other, into one new file.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileValues:
+    """New values of rows that stay in a file."""
+
+    schema: pa.Schema
+    """The columns that change, in the types of the table."""
+    values: NewValues
+    touched: tuple[bytes, bytes]
+    """Words and bits of the rows that get values, and of those that leave."""
+
+    def of_group(self, source: OpenFile, group: int, first_row: int) -> GroupValues:
+        """Return the positions and values of a row group."""
+        end = first_row + source.metadata.row_group(group).num_rows
+        at, rows = self.values(GroupRows(source=source, group=group, first_row=first_row, end=end))
+        values = {f.name: whole_column(rows[f.name], f.type) for f in self.schema}
+        for field in source.schema_arrow:
+            if field.name in values and not field.nullable and values[field.name].null_count:
+                raise OnlySparkError(f"a NULL in column {field.name}, where the file has none")
+        return GroupValues(at, values)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupValues:
+    """New values of rows of a row group."""
+
+    at: Positions
+    """Ascending positions in the file."""
+    values: Mapping[str, pa.Array]
+
+    def put_in(self, batch: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
+        """Return a batch of the rows from ``first_row`` on with the values of its rows."""
+        low, high = np.searchsorted(self.at, [first_row, first_row + batch.num_rows])
+        if low == high:
+            return batch
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        places = self.at[low:high] - first_row
+        for name, values in self.values.items():
+            columns[name] = replaced(columns[name], places, values.slice(low, high - low))
+        return pa.RecordBatch.from_arrays(list(columns.values()), schema=batch.schema)
+
+
+def rewrite_with_values(
+    update: FileUpdate,
+    schema: pa.Schema,
+    values: NewValues,
+    limits: Limits = LIMITS,
+    *,
+    reads: pa.Schema | None = None,
+) -> FileAnswer:
+    """Write a file again without the rows that leave it, and with new values in others.
+
+    The columns of ``schema`` change, ``reads`` are further ones that ``values`` reads. Other ways
+    to store them than the table has now are refused.
+    """
+    words, bits = update.leaving
+    task = RewriteTask(
+        ordinal=update.ordinal,
+        source=update.source,
+        directory=update.directory,
+        name_prefix=update.name_prefix,
+        words=words,
+        bits=bits,
+    )
+    try:
+        source = opened(update.source, describes=True)
+        for one in (schema,) if reads is None else (schema, reads):
+            require_known(source, one, limits)
+        _require_stored(source, schema)
+        _require_rows(source, update)
+        changes = FileValues(schema=schema, values=values, touched=update.touched)
+        (answer,) = rewrite_together([task], limits, changes=changes)
+    except (OnlySparkError, MemoryError) as failure:
+        return refused(update.ordinal, f"{label(update.source)}: {failure}")
+    return answer
+
+
+def _require_stored(source: OpenFile, schema: pa.Schema) -> None:
+    """Refuse a file that lacks a column, or stores it in another type."""
+    stored = source.schema_arrow
+    for field in schema:
+        place = stored.get_field_index(field.name)
+        if place < 0 or stored.field(place).type != field.type:
+            raise OnlySparkError(f"column {field.name} is stored in another way than new values")
+
+
+def _require_rows(source: OpenFile, update: FileUpdate) -> None:
+    """Refuse a file that does not have all rows that change."""
+    num_rows = int(source.metadata.num_rows)
+    leaving, touched = (
+        0 if flags is None else int(np.count_nonzero(flags))
+        for flags in (
+            dropped_rows(*update.leaving, 0, num_rows),
+            dropped_rows(*update.touched, 0, num_rows),
+        )
+    )
+    if touched - leaving != update.num_updates:
+        raise OnlySparkError(f"{touched - leaving} new rows instead of {update.num_updates}")
+
+
+def rewrite_together(
+    tasks: Sequence[RewriteTask], limits: Limits = LIMITS, *, changes: FileValues | None = None
+) -> list[FileAnswer]:
+    """Copy the kept rows of several files, one after the other, into one new file; those of a
+    single one with ``changes``.
 
     Where files differ in columns, codec or metadata another one begins. Memory is bounded by one
     row group's share. What another way of copying could still do (storage this worker cannot see,
@@ -128,7 +240,7 @@ def rewrite_together(tasks: Sequence[RewriteTask], limits: Limits = LIMITS) -> l
             return [refused(task.ordinal, f"{label(task.source)}: {failure}")]
         if (reason := unfaithful(source)) is not None:
             return [refused(task.ordinal, f"{label(task.source)}: {reason}")]
-        files.append(_File(task=task, source=source))
+        files.append(_File(task=task, source=source, changes=changes))
     by_form = itertools.groupby(files, key=_File.form if len(files) > 1 else id)
     alike = [list(some) for _, some in by_form]
     is_refused = len(alike) > 1 or files[0].has_others
@@ -150,6 +262,7 @@ class _File:
 
     task: RewriteTask
     source: OpenFile
+    changes: FileValues | None = None
 
     def form(self) -> tuple[bytes, list[str]]:
         """Return what files must share to become one."""
@@ -182,6 +295,17 @@ class _File:
     @property
     def num_rows(self) -> int:
         return int(self.source.metadata.num_rows)
+
+    def kept(self) -> list[Kept]:
+        """Return what each row group keeps as it is."""
+        kept = kept_of_groups(self.source, self.task.words, self.task.bits)
+        if self.changes is None:
+            return kept
+        untouched = kept_of_groups(self.source, *self.changes.touched)
+        return [
+            Kept.SOME_ROWS if one is Kept.EVERY_ROW and other is not one else one
+            for one, other in zip(kept, untouched, strict=True)
+        ]
 
 
 def _rewritten(files: Sequence[_File], limits: Limits) -> FileAnswer:
@@ -222,7 +346,7 @@ def _copied_groups(files: Sequence[_File], limits: Limits) -> FileAnswer | None:
     first = files[0]
     if any(one.task.row_id_column or one.task.version_column for one in files):
         return None
-    kept = [kept_of_groups(one.source, one.task.words, one.task.bits) for one in files]
+    kept = [one.kept() for one in files]
     if not any(Kept.EVERY_ROW in groups for groups in kept):
         return None
     codec = first.task.codec
@@ -364,9 +488,13 @@ def _in_schema(schema: pa.Schema, rows: MaskedBatch) -> MaskedBatch:
 
 def _group(file: _File, group: int, first_row: int, limits: Limits) -> Iterator[MaskedBatch]:
     task = file.task
+    changed = None
+    if file.changes is not None:
+        changed = file.changes.of_group(file.source, group, first_row)
     for batch in read_batches(file.source, [group], batch_rows=limits.read_rows):
         dropped = dropped_rows(task.words, task.bits, first_row, batch.num_rows)
         known = with_hidden_columns(batch, task, first_row)
+        known = known if changed is None else changed.put_in(known, first_row)
         first_row += batch.num_rows
         yield MaskedBatch(known, None if dropped is None else ~dropped)
 

@@ -82,6 +82,10 @@ class FileUpdate:
     name_prefix: str
     num_updates: int
     """How many rows get new values."""
+    leaving: tuple[bytes, bytes] = (b"", b"")
+    """Words and bits of the rows that leave the file, as in `RewriteTask`."""
+    touched: tuple[bytes, bytes] = (b"", b"")
+    """The same of these and of the rows that get new values; only if some leave."""
 
 
 Positions: TypeAlias = npt.NDArray[np.int64]
@@ -117,10 +121,10 @@ def update_file(
     """
     try:
         source = opened(task.source, describes=True)
-        _require_known(source, schema, limits)
+        require_known(source, schema, limits)
         require_kept_rules(source, limits)
         if reads is not None:
-            _require_known(source, reads, limits)
+            require_known(source, reads, limits)
         old = ParquetBytes.of(byte_ranges(task.source, source.ranges))
         update = _Update(task=task, schema=schema, source=source, old=old, values=values)
         return in_new_file(task, update.codecs()[0], update.written)
@@ -128,8 +132,12 @@ def update_file(
         return refused(task.ordinal, f"{label(task.source)}: {failure}")
 
 
-def _require_known(source: OpenFile, schema: pa.Schema, limits: Limits) -> None:
-    """Refuse a file whose values Spark reads otherwise, or whose columns are not found by name."""
+def require_known(source: OpenFile, schema: pa.Schema, limits: Limits) -> None:
+    """Refuse a file whose values Spark reads otherwise, or whose columns are not found by name.
+
+    Raises:
+        OnlySparkError: it is such a file.
+    """
     require_read_alike(source, limits.only_spark, schema.names)
     if (reason := unfaithful(source, schema.names)) is not None:
         raise OnlySparkError(reason)
@@ -267,7 +275,7 @@ class _Update:
         old = columns_of_group(self.source, group, self.schema)
         same = {name for name, values in new.items() if _is_same(old[name], at, values)}
         columns = [
-            old[name] if name in same else _replaced(old[name], at, values)
+            old[name] if name in same else replaced(old[name], at, values)
             for name, values in new.items()
         ]
         return pa.table(columns, schema=self.schema), same
@@ -386,7 +394,7 @@ def _is_same(old: pa.Array, at: Positions, new: pa.Array) -> bool:
     return bool(before.equals(new))
 
 
-def _replaced(old: pa.Array, at: Positions, new: pa.Array) -> pa.Array:
+def replaced(old: pa.Array, at: Positions, new: pa.Array) -> pa.Array:
     """Return an array with other values at some positions.
 
     Raises:
