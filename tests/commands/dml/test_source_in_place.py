@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from puredelta.commands.dml import source
 from puredelta.commands.dml.actions import Outcome
+from puredelta.commands.dml.settings import ExecutionSettings, KeyLimits
 from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.table.stats import LeafStatistics
 from puredelta.spark.scan.plain_scan import PlainScan, plain_scan
 from puredelta.spark.scan.table_rows import table_rows as shown_rows
 from puredelta.spark.session.session import NotApplicable
@@ -282,3 +287,77 @@ def test_a_version_of_a_table_is_a_plain_scan(
     hidden = lay_table(tmp_path / "hidden", SCHEMA, [[{"id": 1}, {"id": 2}]], deleted={0: [1]})
     rows = shown_rows(spark, hidden.snapshot(), time_travel=False)
     assert isinstance(plain_scan(spark, rows), NotApplicable), "the file has rows that are deleted"
+
+
+TIMES = pa.schema([("at", pa.timestamp("us", "UTC")), ("v", pa.int64())])
+NOON = dt.datetime(2024, 5, 1, 12, tzinfo=dt.timezone.utc)
+
+
+def times(*seconds: int | None) -> list[dt.datetime | None]:
+    """Return instants, with a microsecond that only whole numbers keep."""
+    return [s if s is None else NOON + dt.timedelta(seconds=s, microseconds=1) for s in seconds]
+
+
+def int96_rows(
+    spark: SparkSession, path: Path, at: list[dt.datetime | None], *, marked: bool = False
+) -> DataFrame:
+    """Lay a source with the form of timestamps that Spark writes by default."""
+    table = pa.table({"at": pa.array(at, TIMES.types[0]), "v": [n + 100 for n in range(len(at))]})
+    if marked:
+        table = table.replace_schema_metadata({"org.apache.spark.legacyINT96": ""})
+    path.mkdir()
+    pq.write_table(table, path / "0.parquet", use_deprecated_int96_timestamps=True)
+    return spark.read.parquet(str(path))
+
+
+def test_keys_are_timestamps_of_96_bits(
+    spark: SparkSession, tmp_path: Path, modes: Modes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [[{"at": at, "v": n} for n, at in enumerate(times(*some))] for some in ((0, 1), (9, 8))]
+    found = int96_rows(spark, tmp_path / "source", times(1, None, 5))
+    logs = [lay_table(tmp_path / name, TIMES, files) for name in ("here", "staged")]
+    known: list[Any] = []
+    searched: list[bool] = []
+
+    def observe(stage: str, outcome: Any) -> None:
+        modes(stage, outcome)
+        if stage == "3 source":
+            known.append([*outcome.source.profile.bounds.values()])
+        if stage == "4 prune":
+            searched.append(outcome.lookup is not None)
+
+    actions = update(at="s.at", v="s.v"), insert(at="s.at", v="s.v")
+    merge(spark, logs[0], found, "t.at = s.at", *actions, observe=observe)
+    assert modes == ["3 source rows are read from its own 1 files"]
+    assert known[0][0] == LeafStatistics(*times(1, 5), null_count=1)
+    monkeypatch.setattr(source, "_in_place", lambda *_: NotApplicable(reason="a test says so"))
+    merge(spark, logs[1], found, "t.at = s.at", *actions, observe=observe)
+    assert searched == [True, True]
+    assert known[0][0] in known[1]
+    rows = [sorted(map(repr, table_rows(spark, log))) for log in logs]
+    assert rows[0] == rows[1]
+    assert len(rows[0]) == 6
+
+
+def test_bounds_of_many_such_keys_are_those_of_a_copy(
+    spark: SparkSession, tmp_path: Path, modes: Modes
+) -> None:
+    log = lay_table(tmp_path / "t", TIMES, [[{"at": NOON, "v": 1}]])
+    many = int96_rows(spark, tmp_path / "many", times(*range(11)))
+    limits = KeyLimits(rows_max=10)
+    settings = replace(ExecutionSettings(), key_limits=limits)
+    merge(spark, log, many, "t.at = s.at", update(v="s.v"), observe=modes, settings=settings)
+    marked = int96_rows(spark, tmp_path / "marked", times(1), marked=True)
+    merge(spark, log, marked, "t.at = s.at", update(v="s.v"), observe=modes)
+    assert [mode.partition(" (")[0] for mode in modes] == [
+        "11 source rows were staged",
+        "1 source rows were staged",
+    ]
+
+
+def test_times_before_1900_are_joined(spark: SparkSession, tmp_path: Path) -> None:
+    old = NOON.replace(year=1500)
+    log = lay_table(tmp_path / "t", TIMES, [[{"at": old, "v": 1}, {"at": NOON, "v": 2}]])
+    found = int96_rows(spark, tmp_path / "source", [old, NOON])
+    merge(spark, log, found, "t.at = s.at", update(v="s.v"))
+    assert sorted(row["v"] for row in table_rows(spark, log)) == [100, 101]

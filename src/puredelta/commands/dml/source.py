@@ -46,9 +46,9 @@ from puredelta.errors import DeltaError
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.schema.predicates import references
-from puredelta.protocol.schema.types import INTEGRAL, DecimalType, PrimitiveType
+from puredelta.protocol.schema.types import INTEGRAL, TIMESTAMP, DecimalType, PrimitiveType
 from puredelta.protocol.table.row_tracking import RowTrackingColumns, tracked_columns
-from puredelta.protocol.table.stats import LeafPath
+from puredelta.protocol.table.stats import LeafPath, LeafStatistics
 from puredelta.spark.scan.data_file import DataFile
 from puredelta.spark.scan.plain_scan import plain_scan
 from puredelta.spark.scan.row_tracking_scan import tracked_scan
@@ -145,15 +145,42 @@ def read_distinct_keys(
         column: _WholeNumbers() if kind in INTEGRAL else _FewValues(limits)
         for column, kind in columns.values()
     }
+    # The old form of timestamps does not say that they are instants.
+    instants = {column for column, kind in columns.values() if kind == TIMESTAMP}
     for file in staged.files:
         with open_file(file) as opened:
             source = OpenFile(pa.PythonFile(opened, mode="r"))
             source.require_sound()
             for batch in source.read(_KEY_ROWS, leaves=source.leaves_of(known)):
                 for column, keys in known.items():
-                    keys.add(batch[column])
+                    keys.add(batch[column].cast(_INSTANT) if column in instants else batch[column])
     found = {path: known[column].values() for path, (column, _) in columns.items()}
     return {path: values for path, values in found.items() if values is not None}
+
+
+def read_bounds(
+    staged: StagedRows, names: Collection[str], *, open_file: Callable[[DataFile], BinaryIO]
+) -> Mapping[LeafPath, LeafStatistics]:
+    """Return the bounds of columns of timestamps whose footers tell none; of years that Python does
+    not have, none.
+    """
+    found: dict[str, list[pa.Array]] = {name: [] for name in names}
+    for file in staged.files if names else ():
+        with open_file(file) as opened:
+            source = OpenFile(pa.PythonFile(opened, mode="r"))
+            source.require_sound()
+            for batch in source.read(_KEY_ROWS, leaves=source.leaves_of(names)):
+                for name, parts in found.items():
+                    parts.append(batch[name].cast(_INSTANT))
+    return {(name,): _bounds(pa.chunked_array(parts, _INSTANT)) for name, parts in found.items()}
+
+
+def _bounds(instants: pa.ChunkedArray) -> LeafStatistics:
+    try:
+        low, high = (one.as_py() for one in pc.min_max(instants).values())
+    except (OverflowError, ValueError):
+        return LeafStatistics(null_count=instants.null_count)
+    return LeafStatistics(minimum=low, maximum=high, null_count=instants.null_count)
 
 
 class _Keys(Protocol):
@@ -209,6 +236,7 @@ class _FewValues:
 
 
 _KEY_ROWS = 65_536
+_INSTANT = pa.timestamp("us", "UTC")
 _DATA_EXCEPTION = "SQLSTATE: 22"
 """How messages of Spark name the class of errors of values."""
 _NO_COLUMN = f"{PREFIX}present"
@@ -392,7 +420,10 @@ def _in_place(
     if isinstance(files, NotApplicable):
         return files
     rows = files.rows
+    if files.int96_keys and rows.num_rows > limits.rows_max:
+        return NotApplicable(reason="it has many rows, and a key whose footers tell no bounds")
     try:
+        columns = {**rows.columns, **read_bounds(rows, files.int96_keys, open_file=_open_own)}
         distinct = read_distinct_keys(rows, pairs, names, limits=limits, open_file=_open_own)
     except (OSError, pa.ArrowException) as failure:
         return NotApplicable(reason=f"{type(failure).__name__}: {failure}")
@@ -404,7 +435,7 @@ def _in_place(
         profile=SourceProfile(
             num_rows=rows.num_rows,
             size_bytes=files.column_bytes,
-            bounds=names.by_staged_name(rows.columns),
+            bounds=names.by_staged_name(columns),
             distinct=distinct,
         ),
         in_place=files,

@@ -54,6 +54,7 @@ from puredelta.spark.session.types import from_spark, quoted
 from puredelta.spark.write.staging import StagedRows, group_rows, text_bytes, texts_of_files
 from puredelta.store.base import Store
 from puredelta.store.registry import FileStatus, file_status, open_store, read_end
+from puredelta.worker.read_rows import LEGACY_INT96
 
 _MANY_FILES = 64
 _SMALL_FILE_BYTES = 1024 * 1024
@@ -232,6 +233,8 @@ class SourceFiles:
     """Of the columns wanted."""
     watched: Mapping[str, FileStatus]
     """Every file by URI, also those without rows, as they were before the first read."""
+    int96_keys: frozenset[str] = frozenset()
+    """Keys that some file stores in the old form of timestamps, which has no bounds."""
 
     def changed(self) -> str | None:
         """Return the URI of a file that was changed, replaced or removed since, if there is one."""
@@ -286,6 +289,7 @@ def source_files(
         ),
         column_bytes=sum(one.column_bytes for one in found),
         watched=watched,
+        int96_keys=frozenset(reader.int96_keys),
     )
 
 
@@ -337,12 +341,15 @@ class _FooterReader:
         key_schema = from_spark(T.StructType([f for f in wanted if f.name in keys]))
         self._key_types = {field.name: field.type for field in key_schema.fields}
         self._statistics = StatisticsReader(key_schema)
-        self._places: dict[tuple[str, bytes, bool], tuple[int, ...] | NotApplicable] = {}
+        self._places: dict[tuple[str, bytes, bool, bool], tuple[int, ...] | NotApplicable] = {}
+        self.int96_keys: set[str] = set()
 
     def described(self, uri: str, footer: pq.FileMetaData) -> _Described | NotApplicable:
         """Return what the footer tells, if the file can be used."""
         hybrid = ParquetWriter.of(footer).hybrid_calendar
-        kind = (schema_message(footer), (footer.metadata or {}).get(b"ARROW:schema", b""), hybrid)
+        pairs = footer.metadata or {}
+        old = LEGACY_INT96 in pairs
+        kind = (schema_message(footer), pairs.get(b"ARROW:schema", b""), hybrid, old)
         places = self._places.get(kind)
         if places is None:
             places = self._places[kind] = self._leaf_places(uri, footer, hybrid=hybrid)
@@ -370,14 +377,25 @@ class _FooterReader:
         for column in self._wanted:
             if column.name not in stored.names or spelt.count(column.name.lower()) != 1:
                 return NotApplicable(reason=f"{uri} does not have exactly the column {column.name}")
-            if column.name in self._key_types and not reads_alike(
-                self._key_types[column.name], stored.field(column.name).type, hybrid_calendar=hybrid
+            known = self._key_types.get(column.name)
+            if known is None or reads_alike(
+                known, stored.field(column.name).type, hybrid_calendar=hybrid
             ):
+                continue
+            if hybrid or known != TIMESTAMP or not _has_instants(footer, column.name):
                 return NotApplicable(reason=f"{uri} stores the key {column.name} in another form")
+            self.int96_keys.add(column.name)
         paths = [footer.schema.column(n).path for n in range(len(footer.schema))]
         names = tuple(column.name for column in self._wanted)
         inside = tuple(f"{name}." for name in names)
         return tuple(n for n, p in enumerate(paths) if p in names or p.startswith(inside))
+
+
+def _has_instants(footer: pq.FileMetaData, name: str) -> bool:
+    """Tell whether a column is of INT96 and Arrow reads it as Spark does."""
+    leaves = map(footer.schema.column, range(len(footer.schema)))
+    is_int96 = any(leaf.path == name and leaf.physical_type == "INT96" for leaf in leaves)
+    return is_int96 and LEGACY_INT96 not in (footer.metadata or {})
 
 
 def reads_alike(kind: DataType, stored: pa.DataType, *, hybrid_calendar: bool) -> bool:
