@@ -162,7 +162,6 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
     ),
     "one kind of session, or one way to data files": frozenset(
         {
-            "spark/connect/pushed_filters.py",
             "spark/resolve/plan_conditions.py",
             "spark/resolve/plan_metadata.py",
             "spark/resolve/text_from_message.py",

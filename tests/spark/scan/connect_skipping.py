@@ -135,6 +135,46 @@ def requests(spark: SparkSession, directory: Path) -> Any:
     return found
 
 
+def repeated(spark: SparkSession, directory: Path) -> Any:
+    """Questions about texts that are sent again, and their rows."""
+    path = ten(spark, directory)
+    puredelta.activate(spark)
+    spark.sql(f"CREATE TABLE repeated USING delta LOCATION '{path}'")
+    spark.range(1).selectExpr("5L AS id").createOrReplaceTempView("five")
+    spark.sql("DECLARE VARIABLE wanted = 5")
+
+    def ask(text: str) -> list[int]:
+        with Requests(spark) as counted:
+            rows = spark.sql(text).collect()
+        return [counted["AnalyzePlan"], *sorted(row[0] for row in rows)]
+
+    spark.sql("SELECT k FROM repeated WHERE k = 5").collect()  # later hooks are lost in `ask`
+    plain = "SELECT id FROM repeated WHERE id = 5"
+    found = [ask(plain), ask(plain), ask(plain.replace("5", "905"))]
+    found.append(
+        [
+            files(spark.sql(plain)),
+            files(spark.sql(plain).union(spark.table("repeated").select("id"))),
+        ]
+    )
+    found.append([spark.sql(plain).where("id > 5").count(), spark.sql(plain).columns == ["id"]])
+    of_variable = "SELECT id FROM repeated WHERE id = wanted"
+    found += [ask(of_variable), ask(of_variable)]
+    spark.sql("SET VAR wanted = 905")
+    found.append(ask(of_variable))
+    of_view = "SELECT id FROM repeated JOIN five USING (id)"
+    found += [ask(of_view), ask(of_view)]
+    found += [ask(plain), ask(plain)]
+    spark.conf.set("spark.sql.ansi.enabled", "false")
+    found.append(ask(plain))
+    spark.conf.unset("spark.sql.ansi.enabled")
+    spark.range(5, 6).selectExpr("id", "0L AS k", "'' AS s").write.insertInto("repeated")
+    found += [ask(plain), ask(plain)]
+    spark.sql("DROP TABLE repeated")
+    puredelta.deactivate()
+    return found
+
+
 def caches(spark: SparkSession, directory: Path) -> Any:
     """A cached frame keeps its rows; its files may go, and a new frame reads others."""
     path = ten(spark, directory)
@@ -272,6 +312,7 @@ CHECKS: tuple[Callable[[SparkSession, Path], Any], ...] = (
     plans,
     no_row_is_skipped,
     requests,
+    repeated,
     caches,
     meanings,
     other_calls,

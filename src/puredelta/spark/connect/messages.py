@@ -147,19 +147,12 @@ def relation_rows(spark: SparkSession, relation: Message, *, keep: object = None
     return made
 
 
-def query_rows(
-    spark: SparkSession,
-    text: str,
-    args: object,
-    tables: Mapping[str, DataFrame],
-    *,
-    keep: Iterable[object] = (),
-) -> DataFrame:
-    """Return the rows of a query that names ``tables``; ``args`` are values of its parameters.
+def query_relation(
+    spark: SparkSession, text: str, args: object, tables: Mapping[str, DataFrame]
+) -> Message:
+    """Return a query that names ``tables``; ``args`` are values of its parameters.
 
-    ``keep`` lives as long as the rows.
-
-    The server analyzes it now, and sees the tables as views that only this plan has.
+    The server sees the tables as views that only this plan has.
     """
     query = new_relation()
     query.sql.query = text
@@ -178,9 +171,7 @@ def query_rows(
             alias = relation.with_relations.references.add().subquery_alias
             alias.alias = name
             alias.input.CopyFrom(plan_of(rows))
-    made = relation_rows(spark, relation, keep=(*tables.values(), *keep))
-    _ = made.schema  # what is wrong is said now
-    return made
+    return relation
 
 
 def named_rows(spark: SparkSession, name: str) -> DataFrame:

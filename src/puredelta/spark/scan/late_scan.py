@@ -49,6 +49,7 @@ from puredelta.spark.connect.plan_hook import Use, is_query, watch_plans
 from puredelta.spark.connect.pushed_filters import Needed, Skeleton, needed_of, zone_in
 from puredelta.spark.resolve.plan_conditions import Column, TableRead, table_reads
 from puredelta.spark.resolve.plan_metadata import mentions_metadata, show_metadata
+from puredelta.spark.scan.kept_answers import kept_answers
 from puredelta.spark.scan.skippable_files import SkippableFiles, data_files
 from puredelta.spark.session.data_access import as_glob
 from puredelta.spark.session.delta_conf import BOUNDS_TELL_NAN, STATS_SKIPPING
@@ -173,6 +174,16 @@ def late_scan_of(relation: Message) -> LateScan | None:
     return found
 
 
+def table_of(relation: Message) -> tuple[object, ...] | None:
+    """Return what a relation reads of a table, whichever version; None for any other relation."""
+    scan = late_scan_of(relation)
+    if scan is None:
+        return None
+    config = scan.files.config
+    settings = tuple(sorted(scan.settings.items()))
+    return config.metadata.id, config.metadata.schema_string, scan.shown.json(), settings
+
+
 def _shows_metadata(mark: Message) -> bool:
     return _METADATA_OPTION in mark.read.data_source.options
 
@@ -258,7 +269,7 @@ class LatePlanner:
             if not _shows_metadata(read.relation)
             and ((read.in_doubt and len(files[n]) >= ASKED_MIN) or (by_column and scan.by_column))
         ]
-        needed = self._asked(outer, reads, asked) if asked and _may_be_asked(outer) else {}
+        needed = self._needed(outer, reads, asked)
         for n, (read, scan) in enumerate(zip(reads, found, strict=True)):
             more = needed.get(n, Needed())
             chosen = scan.chosen([*read.conditions, *more.conditions])
@@ -269,6 +280,20 @@ class LatePlanner:
                 else _few(read.relation, scan, keep_one=keep_one)
             )
             put_relation(read.relation, new)
+
+    def _needed(
+        self, outer: Message, reads: Sequence[TableRead], asked: Sequence[int]
+    ) -> Mapping[int, Needed]:
+        """Return what the optimizer would read in some places; it is asked once for a query."""
+        if not asked or not _may_be_asked(outer):
+            return {}
+        known = kept_answers(self._spark(), outer)
+        if known is not None and known.needed.keys() >= set(asked):
+            return known.needed
+        needed = self._asked(outer, reads, asked)
+        if known is not None:
+            known.needed.update(needed)
+        return needed
 
     def _asked(
         self, outer: Message, reads: Sequence[TableRead], asked: Sequence[int]

@@ -8,6 +8,7 @@ stay as they are.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -35,7 +36,12 @@ from puredelta.spark.scan.row_tracking_scan import readable_rows
 from puredelta.spark.session.catalogs import find_identifier
 from puredelta.spark.session.names import PREFIX, quote, quote_name
 from puredelta.spark.session.session import is_connect
-from puredelta.statements.names.kept_names import KeptNames, SqlFunction, find_sql_function
+from puredelta.statements.names.kept_names import (
+    KeptNames,
+    SqlFunction,
+    find_sql_function,
+    is_built_in,
+)
 from puredelta.statements.names.names import rows_in_catalog
 from puredelta.statements.names.parameters import with_values
 from puredelta.statements.names.views import References, RowNames, TemplateFields, TemporaryViews
@@ -51,6 +57,8 @@ from puredelta.statements.parse.table_name import TableName, sees_time_travel
 _PARTS_MAX = 3
 _VIEWS_MAX = 30
 """Views above each other; Spark itself stops at a hundred."""
+_OPEN = re.compile(r"\|>|\bidentifier\b", re.IGNORECASE)
+"""What may name relations that are not read here."""
 _WORDS = keywords("SELECT WITH FROM VALUES JOIN TABLE LATERAL")
 
 
@@ -68,8 +76,11 @@ def catalog_query(
         filled = with_values(spark, text, args=None, fields=fields, names=names)
     except InvalidRequestError:
         return None  # a field that Spark fills otherwise
-    named = replaced(filled, _Names(spark, names).parts(filled))
-    return names.query(spark, named, args) if names.rows or names.kept else None
+    reading = _Names(spark, names)
+    named = replaced(filled, reading.parts(filled))
+    if not (names.rows or names.kept):
+        return None
+    return names.query(spark, named, args, is_closed=reading.is_closed)
 
 
 def catalog_command(
@@ -286,6 +297,8 @@ class _Names:
     known: dict[tuple[str, ...], DataFrame | None] = field(default_factory=dict)
     functions: dict[tuple[str, ...], str | None] = field(default_factory=dict)
     """New names of functions; None for one that keeps its name."""
+    is_closed: bool = True
+    """Whether all that was read names Delta tables and Spark's own functions alone."""
 
     def parts(self, text: str) -> Iterator[tuple[int, int, str]]:
         """Yield the parts of a text to replace: start, end and new text."""
@@ -315,6 +328,7 @@ class _Names:
         if self.is_script:
             places = frozenset(at for at in places if _follows_keyword(tokens, at))
         inner = table_expression_names(tokens)
+        self.is_closed &= _OPEN.search(text) is None
         cursor = Cursor(text)
         relations: list[_Relation] = []
         columns: list[_Column] = []
@@ -329,12 +343,14 @@ class _Names:
             if cursor.sees("("):
                 if _follows_relation(tokens, position):
                     continue  # the columns of an alias, or of a common table expression
+                self.is_closed &= len(name) == 1 and is_built_in(self.spark, name[0])
                 calls += self._call(cursor, start, name, is_relation=position in places)
             elif position not in places:
                 columns.append((start, cursor.end, name))
-            elif not (len(name) == 1 and position in inner) and self._is_table(cursor, name):
-                other = self._other(name)
+            elif not (len(name) == 1 and position in inner):
+                other = self._other(name) if self._is_table(cursor, name) else None
                 if other is None:
+                    self.is_closed &= len(name) == 1 and name[0].upper() in _WORDS
                     continue
                 takes_alias = not (position and tokens[position - 1].means("TABLE"))
                 relations.append(

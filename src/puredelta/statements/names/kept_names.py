@@ -122,7 +122,7 @@ def find_sql_function(
 
     ``namespace`` is that of a name of one part, if it is not the session's.
     """
-    if len(name) == 1 and _is_built_in(spark, name[0]):
+    if len(name) == 1 and is_built_in(spark, name[0]):
         return None
     whole = (*namespace, *name) if len(name) == 1 else tuple(name)
     found: SqlFunction | None = known_answer(
@@ -135,7 +135,8 @@ _FUNCTION = " function"
 """The first part of a key that is no name of a relation, and of another one."""
 
 
-def _is_built_in(spark: SparkSession, name: str) -> bool:
+def is_built_in(spark: SparkSession, name: str) -> bool:
+    """Return whether Spark itself has a function of the name; a request, once."""
     if not may_call_function(f"{name}("):
         return True
     known = _built_in.get(spark)

@@ -15,8 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 from typing_extensions import Self
 
 from puredelta.protocol.schema.sql_lexer import mentions
-from puredelta.spark.connect.messages import query_rows
-from puredelta.spark.scan.late_scan import metadata_rows
+from puredelta.spark.connect.messages import query_relation, relation_rows, with_known_columns
+from puredelta.spark.scan.kept_answers import keep_answers
+from puredelta.spark.scan.late_scan import metadata_rows, table_of
 from puredelta.spark.session.names import METADATA, PREFIX, quote_name
 from puredelta.statements.parse.star_text import with_hidden_column
 
@@ -116,12 +117,24 @@ class References:
         self.rows[name] = rows
         return name
 
-    def query(self, spark: SparkSession, text: str, args: object = None) -> DataFrame:
-        """Return the rows of a query that may have these names; ``args`` are its parameters."""
+    def query(
+        self, spark: SparkSession, text: str, args: object = None, *, is_closed: bool = False
+    ) -> DataFrame:
+        """Return the rows of a query that may have these names; ``args`` are its parameters.
+
+        The server analyzes it now. ``is_closed``: it names nothing else that may change.
+        """
         used = {name: rows for name, rows in self.rows.items() if name in text}
         if mentions(text, METADATA):
             text, used = _with_metadata(text, used)
-        found = query_rows(spark, text, args, used, keep=self.kept)
+        relation = query_relation(spark, text, args, used)
+        found = relation_rows(spark, relation, keep=(*used.values(), *self.kept))
+        answers = keep_answers(spark, relation, table_of) if is_closed and not self.kept else None
+        if answers is not None and answers.columns is not None:
+            return with_known_columns(found, answers.columns)
+        columns_now = found.schema  # what is wrong is said now
+        if answers is not None:
+            answers.columns = columns_now
         if not self.kept:
             return found
         columns = [_with_functions(name, self.kept) for name in found.columns]
