@@ -350,9 +350,15 @@ def test_a_value_that_no_cast_takes(database: SparkSession) -> None:
     )
     spark.conf.set("spark.sql.storeAssignmentPolicy", "STRICT")
     try:
-        assert code_of(spark, "INSERT INTO c SELECT '1', NULL") == (
-            "INCOMPATIBLE_DATA_FOR_TABLE.CANNOT_SAFELY_CAST"
-        )
+        for value in ("'1'", "1L", "1.0BD"):
+            assert code_of(spark, f"INSERT INTO c SELECT {value}, NULL") == (
+                "CANNOT_UP_CAST_DATATYPE"
+            )
+        assert spark.table("c").count() == 0
+        spark.sql("INSERT INTO c SELECT CAST(1 AS TINYINT), NULL")
+        spark.sql("INSERT INTO c (d, i) VALUES (DATE'2024-01-01', 2)")
+        assert contents(spark, "SELECT i FROM c ORDER BY i") == [(1,), (2,)]
+        spark.sql("DELETE FROM c")
     finally:
         spark.conf.unset("spark.sql.storeAssignmentPolicy")
     assert spark.table("c").count() == 0

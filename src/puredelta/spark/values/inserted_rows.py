@@ -52,7 +52,7 @@ def stored_as(rows: DataFrame, columns: T.StructType, *, table: str, by_name: bo
     ``table`` is what errors call the table. Text of a ``char(n)`` stays as it is given, as in every
     other way of writing: Spark would fill it up with blanks. By the policy ``ANSI`` a value is cast
     in any way that Spark allows, text to a date, too, as in delta-spark; Spark's own tables take
-    fewer types. Runs no job.
+    fewer types. By ``STRICT`` only a cast that loses nothing is allowed. Runs no job.
     """
     plain = without_table_metadata(struct_as_nullable(columns))
     unlimited = T.StructType(
@@ -74,7 +74,7 @@ def stored_as(rows: DataFrame, columns: T.StructType, *, table: str, by_name: bo
 def _with_casts(rows: DataFrame, columns: T.StructType, *, by_name: bool) -> DataFrame:
     """Return the rows with values of their columns' types, structs apart, where these differ."""
     assigner = _assigner(rows)
-    if assigner.mode is not CastMode.CHECKED:
+    if assigner.mode not in {CastMode.CHECKED, CastMode.UP_CAST}:
         return rows
     given, wanted = rows.schema.fields, columns.fields
     if by_name:
@@ -82,7 +82,15 @@ def _with_casts(rows: DataFrame, columns: T.StructType, *, by_name: bool) -> Dat
         pairs = [(f, known.get(f.name.lower())) for f in given]
     else:
         pairs = [*zip_longest(given, wanted[: len(given)])]
-    differ = [to is not None and _is_stored_by_cast(f.dataType, to.dataType) for f, to in pairs]
+    is_strict = assigner.mode is CastMode.UP_CAST
+    differ = [
+        to is not None
+        and (
+            _is_stored_by_cast(f.dataType, to.dataType)
+            or (is_strict and isinstance(f.dataType, T.NullType))  # Spark would refuse it
+        )
+        for f, to in pairs
+    ]
     if not any(differ):
         return rows
     names = [f.name for f in given]
