@@ -3,7 +3,8 @@
 Traps this module knows:
 
 * INT96 timestamps are read as nanoseconds, which overflow outside 1677..2262: microseconds
-  are asked for.
+  are asked for. Those of some writers have a negative time of the day before 1970, which Spark
+  reads and Arrow takes for a day 584 years later (`counts_from_midnight`).
 * ``ParquetFile`` looks at every column's name and asks which file system a path is of, which
   takes as long as to parse the footer; its reader alone does neither. Its option for
   Arrow's extension types is unknown to Arrow 20 and before.
@@ -19,6 +20,7 @@ Traps this module knows:
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
@@ -353,10 +355,30 @@ def require_read_alike(
     """
     if CHECKSUMS in only_spark:
         raise OnlySparkError("the session has Spark verify the checksums of pages")
-    if INT96 in only_spark and (name := _int96_column(file, columns)) is not None:
-        raise OnlySparkError(
-            f"column {name} has INT96 timestamps, which settings of the session move"
-        )
+    is_moved = INT96 in only_spark
+    if is_moved or not counts_from_midnight(file.metadata):
+        name = _int96_column(file, columns)
+        if name is not None:
+            reason = "settings of the session move" if is_moved else "Arrow may read otherwise"
+            raise OnlySparkError(f"column {name} has INT96 timestamps, which {reason}")
+
+
+def counts_from_midnight(footer: pq.FileMetaData) -> bool:
+    """Return whether the writer of a file is known to count the time of an INT96 timestamp from
+    the midnight before it, in every year.
+
+    Arrow before 23 counted from the midnight after it before 1970
+    (https://github.com/apache/arrow/issues/48246).
+    """
+    try:
+        found = _INT96_WRITER.match(footer.created_by or "")
+    except UnicodeDecodeError:
+        return False
+    return found is not None and (found[1] is None or int(found[1]) >= _FIRST_RIGHT_ARROW)
+
+
+_INT96_WRITER = re.compile(r"(?:parquet-mr|impala)\b|parquet-cpp-arrow version (\d{1,6})\.")
+_FIRST_RIGHT_ARROW = 23
 
 
 def require_kept_rules(file: OpenFile, limits: Limits) -> None:

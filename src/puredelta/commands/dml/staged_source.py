@@ -54,7 +54,7 @@ from puredelta.spark.session.types import from_spark, quoted
 from puredelta.spark.write.staging import StagedRows, group_rows, text_bytes, texts_of_files
 from puredelta.store.base import Store
 from puredelta.store.registry import FileStatus, file_status, open_store, read_end
-from puredelta.worker.read_rows import LEGACY_INT96
+from puredelta.worker.read_rows import LEGACY_INT96, counts_from_midnight
 
 _MANY_FILES = 64
 _SMALL_FILE_BYTES = 1024 * 1024
@@ -348,8 +348,8 @@ class _FooterReader:
         """Return what the footer tells, if the file can be used."""
         hybrid = ParquetWriter.of(footer).hybrid_calendar
         pairs = footer.metadata or {}
-        old = LEGACY_INT96 in pairs
-        kind = (schema_message(footer), pairs.get(b"ARROW:schema", b""), hybrid, old)
+        is_old = not _reads_int96(footer)
+        kind = (schema_message(footer), pairs.get(b"ARROW:schema", b""), hybrid, is_old)
         places = self._places.get(kind)
         if places is None:
             places = self._places[kind] = self._leaf_places(uri, footer, hybrid=hybrid)
@@ -395,7 +395,12 @@ def _has_instants(footer: pq.FileMetaData, name: str) -> bool:
     """Tell whether a column is of INT96 and Arrow reads it as Spark does."""
     leaves = map(footer.schema.column, range(len(footer.schema)))
     is_int96 = any(leaf.path == name and leaf.physical_type == "INT96" for leaf in leaves)
-    return is_int96 and LEGACY_INT96 not in (footer.metadata or {})
+    return is_int96 and _reads_int96(footer)
+
+
+def _reads_int96(footer: pq.FileMetaData) -> bool:
+    """Tell whether Arrow reads timestamps of INT96 as Spark does."""
+    return LEGACY_INT96 not in (footer.metadata or {}) and counts_from_midnight(footer)
 
 
 def reads_alike(kind: DataType, stored: pa.DataType, *, hybrid_calendar: bool) -> bool:
