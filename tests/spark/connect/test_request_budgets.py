@@ -14,11 +14,14 @@ MOST_REQUESTS = {
     "first write": 9,
     "append": 3,
     "merge by name": 6,
-    "merge by path": 7,
+    "merge by path": 8,
     "merge by builder": 5,
     "delete": 6,
 }
-"""A MERGE runs three jobs, whatever asks for it. The settings are known from the call before."""
+"""A MERGE runs three jobs, whatever asks for it, and a fourth for files that it updates in place,
+as in a classic session: here those of the table by path. The settings are known from the call
+before.
+"""
 
 
 @pytest.fixture(scope="module")
