@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -36,11 +37,12 @@ def lay(directory: Path, files: int) -> str:
 
 
 @pytest.fixture
-def utc(spark: SparkSession) -> SparkSession:
+def utc(spark: SparkSession) -> Iterator[SparkSession]:
     session = spark.newSession()
     session.conf.set("spark.sql.session.timeZone", "UTC")
     puredelta.activate(session)
-    return session
+    yield session
+    puredelta.deactivate()
 
 
 def years(spark: SparkSession, table: str) -> list[tuple[int, int]]:
