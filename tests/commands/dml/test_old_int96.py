@@ -15,6 +15,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import puredelta
+from puredelta.errors import CorruptTableError
+from puredelta.inspection.described import first_rows
+from puredelta.spark.session.storage import open_log
 from puredelta.worker.read_rows import counts_from_midnight
 
 _FILE = zlib.decompress(
@@ -83,6 +86,16 @@ def test_keys_match(utc: SparkSession, tmp_path: Path, source: str) -> None:
     rows = f"(SELECT DISTINCT id + 100 AS id, at FROM delta.{new})"
     spark.sql(f"MERGE INTO delta.{old} t USING {rows} s ON t.at = s.at {clauses}")
     assert years(spark, old) == sorted([*((200 + n, y) for n, y in enumerate(YEARS))] * 2)
+
+
+def test_readers_without_spark_refuse_them(utc: SparkSession, tmp_path: Path) -> None:
+    table = lay(tmp_path / "t", 1)
+    utc.sql(f"CONVERT TO DELTA parquet.{table}")
+    snapshot = open_log(utc, tmp_path / "t").snapshot()
+    with pytest.raises(CorruptTableError, match=r"0\.parquet.*column at has INT96"):
+        first_rows(snapshot, 10)
+    utc.sql(f"DELETE FROM delta.{table} WHERE id = 3")
+    assert first_rows(open_log(utc, tmp_path / "t").snapshot(), 10).num_rows == 3
 
 
 @pytest.mark.parametrize(

@@ -254,7 +254,7 @@ def _tasks(metadata: TableMetadata, snapshot: Snapshot, io: FileIO) -> Sequence[
 
 
 class _Manifest(ManifestFile):
-    """A manifest whose damage is an error: pyiceberg's own method ends the process by a signal."""
+    """A manifest whose damage is an error: the decoder of pyiceberg's own method trusts lengths."""
 
     def fetch_manifest_entry(self, io: FileIO, discard_deleted: bool = True) -> list[ManifestEntry]:  # noqa: FBT001, FBT002 - pyiceberg's
         """Read the entries, and what they inherit from their manifest."""

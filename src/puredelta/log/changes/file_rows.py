@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from typing_extensions import assert_never
 
 from puredelta.errors import CorruptTableError, Message
@@ -39,6 +40,7 @@ from puredelta.protocol.schema.types import (
 )
 from puredelta.store.base import Store
 from puredelta.store.registry import open_store
+from puredelta.worker.read_rows import counts_from_midnight
 from puredelta.worker.sound_kinds import sound_parquet
 
 BATCH_ROWS = 65_536
@@ -135,7 +137,9 @@ def _decoded(
     with file.open_at(directory).open(name) as opened:
         parquet = sound_parquet(opened, coerce_int96_timestamp_unit="us")
         present = [n for n in parquet.schema_arrow.names if n in names]
+        unsure = () if counts_from_midnight(parquet.metadata) else _int96_columns(parquet, present)
         for batch in parquet.iter_batches(batch_rows, columns=present):
+            _require_sure_times(batch, unsure)
             columns = [
                 _partition_column(file, field, to.type, batch.num_rows, mode)
                 if field.name in partition_columns
@@ -143,6 +147,34 @@ def _decoded(
                 for field, to in kinds
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=wanted)
+
+
+def _int96_columns(parquet: pq.ParquetFile, names: Sequence[str]) -> list[str]:
+    leaves = map(parquet.schema.column, range(len(parquet.schema)))
+    roots = {leaf.path.split(".", 1)[0] for leaf in leaves if leaf.physical_type == "INT96"}
+    return [name for name in names if name in roots]
+
+
+def _require_sure_times(batch: pa.RecordBatch, columns: Iterable[str]) -> None:
+    """Refuse times that Arrow may have read 584 years late; see `counts_from_midnight`.
+
+    Those between 1677 and 1970 are read as times between 2262 and 2554.
+    """
+    for name in columns:
+        column = batch.column(name)
+        is_late = pa.types.is_nested(column.type)
+        if not is_late:
+            micros = column.cast(pa.timestamp("us")).cast(pa.int64())
+            late = pc.and_(pc.greater(micros, _LATE_US[0]), pc.less(micros, _LATE_US[1]))
+            is_late = bool(pc.any(late).as_py())
+        if is_late:
+            raise pa.ArrowInvalid(
+                f"column {name} has INT96 timestamps of a writer that Arrow may read otherwise "
+                "than Spark does; read the table through Spark, or rewrite the file with it"
+            )
+
+
+_LATE_US = (((1 << 63) - 1) // 1_000, ((1 << 64) - 1) // 1_000)
 
 
 def _read_vector(vector: DeletionVectorDescriptor, file: ReadableFile) -> RowIndexes:
