@@ -108,6 +108,58 @@ def test_columns_of_one_relation_keep_its_name(active: SparkSession, path: str) 
     assert left == sorted([(1, "x", 9), (2, "y", 9), *OLD[2:]], key=str)
 
 
+def test_sides_of_a_join_keep_their_names(active: SparkSession, path: str) -> None:
+    """delta-spark 4.4.0 does the same."""
+    rows = active.sql(
+        "SELECT a.id, v, b.p FROM VALUES (1, 'x'), (2, 'y') AS a(id, v)"
+        " JOIN VALUES (1, 1), (2, 5) AS b(id, p) ON a.id = b.id"
+    )
+    options = {"replaceOn": "t.id = a.id AND t.p = b.p", "targetAlias": "t"}
+    left = overwrite(rows, path, **options)
+    assert left == sorted([(1, "x", 1), (2, "y", 5), *OLD[1:]], key=str)
+    with pytest.raises(AnalysisException, match=r"UNRESOLVED_COLUMNS_IN_CONDITION.*`b`\.`id`"):
+        overwrite(rows, path, replaceOn="t.id = b.id", targetAlias="t")
+    more = rows.withColumn("more", F.lit(7))
+    left = overwrite(more, path, **options, mergeSchema="true")
+    assert left == sorted(
+        [(1, "x", 1, 7), (2, "y", 5, 7), *[(*row, None) for row in OLD[1:]]], key=str
+    )
+
+
+@pytest.mark.parametrize("alias", ["t", "a t", "v"])
+def test_the_alias_of_the_table_names_it_in_replace_where(
+    active: SparkSession, path: str, new: DataFrame, alias: str
+) -> None:
+    where = f"`{alias}`.id <= 1 AND p < 20"
+    ones = new.where("id = 1")
+    options = {"replaceWhere": where, "targetAlias": alias}
+    report = puredelta.dry_run_write(ones, path, mode="overwrite", options=options)
+    assert (report.rows.inserted, report.rows.deleted) == (2, 1)
+    left = overwrite(ones, path, **options)
+    assert left == sorted([*OLD[1:], *NEW[:2]], key=str)
+    with pytest.raises(Exception, match="DELTA_REPLACE_WHERE_MISMATCH"):
+        overwrite(new.where("id = 4"), path, **options)
+    with pytest.raises(AnalysisException, match="UNRESOLVED_COLUMN"):
+        overwrite(ones, path, replaceWhere="other.id = 1", targetAlias=alias)
+
+
+def test_the_alias_of_the_table_names_its_partitions(
+    active: SparkSession, tmp_path: Path, new: DataFrame
+) -> None:
+    path = f"{tmp_path}/parts"
+    rows = active.createDataFrame(OLD, COLUMNS)
+    rows.write.format("delta").partitionBy("p").save(path)
+    options = {"replaceWhere": "t.p = 1", "targetAlias": "t"}
+    ones = new.where("id = 4").withColumn("p", F.lit(1))
+    left = overwrite(ones, path, **options)
+    assert left == sorted([(4, "z", 1), *OLD[2:]], key=str)
+    active.conf.set("spark.databricks.delta.replaceWhere.dataColumns.enabled", "false")
+    try:
+        assert overwrite(ones, path, **options) == left
+    finally:
+        active.conf.unset("spark.databricks.delta.replaceWhere.dataColumns.enabled")
+
+
 def test_a_new_column_is_no_column_of_the_table(path: str, new: DataFrame) -> None:
     rows = new.withColumn("more", F.lit(7)).alias("s")
     with pytest.raises(AnalysisException, match=r"UNRESOLVED_INSERT_REPLACE_USING_COLUMN.* table"):

@@ -37,6 +37,7 @@ from puredelta.commands.dml.trial import Recording, run_statement
 from puredelta.commands.statement.report import Report, with_report
 from puredelta.errors import InvalidRequestError, Message
 from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.resolve.bound_columns import under_alias
 from puredelta.spark.resolve.table_attributes import table_identity
 from puredelta.spark.session.pyspark_errors import methods_like_pyspark
 from puredelta.spark.session.session import count_row
@@ -114,7 +115,8 @@ def replaced_input(command: Command, rows: DataFrame, spec: ReplaceSpec) -> Inpu
     """Return the table and the new rows under the names that the statement uses."""
     target, source = spec.aliases
     table = table_identity(command.spark, command.snapshot.config.schema)
-    return InputRows(target=table.alias(target), source=spec.source(rows).alias(source))
+    source_rows = under_alias(spec.source(rows), source)
+    return InputRows(target=table.alias(target), source=source_rows)
 
 
 def run_rows(

@@ -39,6 +39,7 @@ from puredelta.protocol.schema.predicates import (
 from puredelta.protocol.schema.types import BINARY, STRING, PrimitiveType, StructField
 from puredelta.protocol.table.partitioning import Partitioning
 from puredelta.protocol.table.table_config import CHAR_VARCHAR, TableConfig
+from puredelta.spark.resolve.bound_columns import under_alias
 from puredelta.spark.resolve.table_attributes import table_identity
 from puredelta.spark.session.delta_conf import REPLACE_WHERE_DATA_COLUMNS
 from puredelta.spark.session.session import SessionInfo
@@ -80,24 +81,32 @@ class ReplacedRows:
         return matching_files(spark, snapshot, self.statement)
 
 
-def resolve_replaced(spark: SparkSession, where: str, config: TableConfig) -> ReplacedRows:
-    """Resolve the condition of ``replaceWhere``; runs no job."""
+def resolve_replaced(
+    spark: SparkSession, where: str, config: TableConfig, *, alias: str | None
+) -> ReplacedRows:
+    """Resolve the condition of ``replaceWhere``; runs no job.
+
+    ``alias`` is the name of the table in it, if it has one.
+    """
     session = SessionInfo.of(spark)
     if not REPLACE_WHERE_DATA_COLUMNS.flag(session.settings):
-        return ReplacedRows(statement=resolve_partition_condition(spark, where, config))
-    target_rows = table_identity(spark, config.schema)
+        statement = resolve_partition_condition(spark, where, config, alias=alias)
+        return ReplacedRows(statement=statement)
+    target_rows = under_alias(table_identity(spark, config.schema), alias)
     spec = DeleteSpec(condition=where)
     return ReplacedRows(
         statement=resolve_rows(spec, target_rows=target_rows, config=config, session=session)
     )
 
 
-def only_where(rows: DataFrame, where: str, config: TableConfig) -> DataFrame:
+def only_where(
+    rows: DataFrame, where: str, config: TableConfig, *, alias: str | None = None
+) -> DataFrame:
     """Return the rows, each of which raises an error where the condition is not true of it.
 
-    The rows have the table's columns. They are judged as readers will see them, and returned as
-    they are given. The check is one more expression of the job that writes them. The error is
-    DELTA_REPLACE_WHERE_MISMATCH.
+    The rows have the table's columns, which the condition names as those of ``alias``, too. They
+    are judged as readers will see them, and returned as they are given. The check is one more
+    expression of the job that writes them. The error is DELTA_REPLACE_WHERE_MISMATCH.
     """
     names = rows.columns
     read = _as_read(rows, config)
@@ -122,7 +131,7 @@ def only_where(rows: DataFrame, where: str, config: TableConfig) -> DataFrame:
     )
     values = [F.col(quoted(given.get(name, name))).alias(name) for name in names]
     first = guarded(F.col(quoted(given.get(names[0], names[0]))), [check])
-    return rows.select(first.alias(names[0]), *values[1:])
+    return under_alias(rows, alias).select(first.alias(names[0]), *values[1:])
 
 
 def _as_read(rows: DataFrame, config: TableConfig) -> dict[str, Column]:

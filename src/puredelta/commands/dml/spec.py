@@ -209,7 +209,8 @@ class ReplaceBy:
     given: str = ""
     """The text of the option."""
     target_alias: str = TARGET
-    source_alias: str = SOURCE
+    source_alias: str | None = SOURCE
+    """None: the columns of the new rows keep the names of their relations."""
 
     @property
     def option(self) -> str:
@@ -221,7 +222,7 @@ class ReplaceBy:
         """The comparison in SQL."""
         if self.condition is not None:
             return self.condition
-        target, source = quoted(self.target_alias), quoted(self.source_alias)
+        target, source = quoted(self.target_alias), quoted(SOURCE)
         return " AND ".join(
             f"{target}.{quoted(name)} = {source}.{quoted(name)}" for name in self.columns
         )
@@ -234,6 +235,8 @@ class ReplaceSpec:
     """
 
     where: str | None = None
+    target_alias: str | None = None
+    """The name of the table in ``where``, if it has one there."""
     by: ReplaceBy | None = None
     """Instead of ``where``."""
     columns: tuple[str, ...]
@@ -244,9 +247,11 @@ class ReplaceSpec:
     """The name of the write in the history."""
 
     @property
-    def aliases(self) -> tuple[str, str]:
-        """The names of the table and of the new rows."""
-        return (TARGET, SOURCE) if self.by is None else (self.by.target_alias, self.by.source_alias)
+    def aliases(self) -> tuple[str, str | None]:
+        """The names of the table and of the new rows; None: those have several names."""
+        if self.by is None:
+            return TARGET if self.target_alias is None else self.target_alias, SOURCE
+        return self.by.target_alias, self.by.source_alias
 
     def source(self, rows: DataFrame) -> DataFrame:
         """Return the source of the MERGE for some new rows.
@@ -263,12 +268,11 @@ class ReplaceSpec:
 
         Old rows are deleted by the condition, or because a key matches them.
         """
-        source = quoted(self.aliases[1])
-        values = tuple(
-            Assignment(quoted(name), f"{source}.{quoted(name)}") for name in self.columns
-        )
+        _, alias = self.aliases
+        source = "" if alias is None else f"{quoted(alias)}."
+        values = tuple(Assignment(quoted(name), f"{source}{quoted(name)}") for name in self.columns)
         if self.by is not None:
-            is_key = f"{source}.{_IS_KEY}"
+            is_key = f"{source}{_IS_KEY}"
             return MergeSpec(
                 # Each text is parsed alone: a bracket in one cannot change the other.
                 on=F.expr(is_key) & F.expr(self.by.text),

@@ -89,6 +89,8 @@ class WriteOptions:
     change: SchemaChange
     replace_where: str | None
     """The condition of the rows that an overwrite replaces."""
+    target_alias: str | None = None
+    """The name of the table in ``replace_where``."""
     replace_by: ReplaceBy | None = None
     """The comparison of new rows with the rows that an overwrite replaces."""
     checks_replaced: bool
@@ -138,6 +140,7 @@ class WriteOptions:
                 overwrite=_flag("overwriteSchema", given.get("overwriteSchema", "false")),
             ),
             replace_where=given.get("replaceWhere"),
+            target_alias=given.get("targetAlias"),
             replace_by=_replace_by(conf, given),
             checks_replaced=REPLACE_WHERE_CHECK.flag(conf)
             or not REPLACE_WHERE_DATA_COLUMNS.flag(conf),

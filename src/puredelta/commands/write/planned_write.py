@@ -183,7 +183,7 @@ class PlannedWrite:
             return self._replace_rows(existing, None)
         if where is not None:
             spark = self.command.spark
-            replaced = resolve_replaced(spark, where, self.config)
+            replaced = resolve_replaced(spark, where, self.config, alias=self.options.target_alias)
             if existing is None:
                 return self._commit_rows(None, where=where)
             if not replaced.goes_by_file(self.config):
@@ -323,6 +323,7 @@ class PlannedWrite:
         rows = checked_rows(self.rows, self.config, lambda every: self.checked(every, where))
         spec = ReplaceSpec(
             where=where,
+            target_alias=self.options.target_alias,
             by=self.options.replace_by if where is None else None,
             columns=tuple(rows.columns),
             evolves=self.config is not existing.config,
@@ -334,7 +335,7 @@ class PlannedWrite:
         """Return the rows, guarded by an error where ``replaceWhere`` is not true."""
         if where is None or not self.options.checks_replaced:
             return rows
-        return only_where(rows, where, self.config)
+        return only_where(rows, where, self.config, alias=self.options.target_alias)
 
 
 def with_write_settings(command: Command, options: WriteOptions) -> Command:

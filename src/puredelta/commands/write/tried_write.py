@@ -59,7 +59,8 @@ def dry_run_write(rows: DataFrame, log: TableLog, request: WriteRequest) -> Repo
         return _tried(planned, planned.command.existing, None)
     if where is None:
         return _report(planned, _replaced(planned), where=None)
-    replaced = resolve_replaced(planned.command.spark, where, planned.config)
+    alias = planned.options.target_alias
+    replaced = resolve_replaced(planned.command.spark, where, planned.config, alias=alias)
     existing = planned.command.existing
     if existing is None:
         return _report(planned, None, where=where)

@@ -13,7 +13,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 
 from puredelta.commands.command import Command, command_on
-from puredelta.commands.dml.spec import ReplaceBy
+from puredelta.commands.dml.spec import SOURCE, ReplaceBy
 from puredelta.commands.new_table import (
     NOTHING_BUT_COLUMNS,
     NewTableProperties,
@@ -40,7 +40,7 @@ from puredelta.protocol.actions.operations import Operation, WriteMode, write
 from puredelta.protocol.features.property_checks import checked_properties
 from puredelta.protocol.schema.types import StructType
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.spark.resolve.bound_columns import outer_alias
+from puredelta.spark.resolve.bound_columns import outer_alias, under_alias
 from puredelta.spark.resolve.table_attributes import table_identity
 from puredelta.spark.session.delta_conf import ALLOW_ARBITRARY_PROPERTIES
 from puredelta.spark.session.names import require_no_helper_names
@@ -139,8 +139,7 @@ def _resolved(
             (REPLACE_ON_UNRESOLVED_COLUMNS, REPLACE_ON_AMBIGUOUS_COLUMNS).
     """
     if by.condition is not None:
-        alias = outer_alias(rows)
-        by = by if alias is None else replace(by, source_alias=alias)
+        by = replace(by, source_alias=outer_alias(rows, default=SOURCE))
         _require_resolved(by, rows, config)
         return by
     for relation, names in (("table", config.schema.names), ("query", rows.columns)):
@@ -167,7 +166,7 @@ def _require_resolved(by: ReplaceBy, rows: DataFrame, config: TableConfig) -> No
     """Let Spark analyze a condition as a filter over the table and the new rows."""
     table = table_identity(rows.sparkSession, config.schema).alias(by.target_alias)
     try:
-        _ = table.crossJoin(rows.alias(by.source_alias)).where(by.text).schema
+        _ = table.crossJoin(under_alias(rows, by.source_alias)).where(by.text).schema
     except AnalysisException as error:
         known = _REPLACE_ON_ERRORS.get((error.getCondition() or "").partition(".")[0])
         if known is None:

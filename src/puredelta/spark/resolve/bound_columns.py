@@ -35,20 +35,26 @@ Replaced = Callable[[int, str], str | None]
 """Returns the name for a column that is bound to a node, by its id; None: leave it bound."""
 
 
-def outer_alias(rows: DataFrame) -> str | None:
-    """Return the alias of a DataFrame as its columns know it.
+def outer_alias(rows: DataFrame, *, default: str) -> str | None:
+    """Return the alias of a DataFrame as its columns know it, or the default.
 
-    Columns of one relation keep its name, if a classic session has selected some of them.
+    Columns of one relation keep its name, if a classic session has selected some of them. The
+    answer is None if they have the names of several relations, as those of a join.
     """
     if is_connect(rows.sparkSession):
-        return next(iter(outer_name(rows)[-1:]), None)
+        return next(iter(outer_name(rows)[-1:]), default)
     shown = analyzed_plan(rows)
     while shown.kind in _TRANSPARENT:
         shown = shown.child()
     if shown.kind == _ALIAS:
         return shown.alias
     names = {name for column in shown.output() for name in column.qualifier()[-1:]}
-    return names.pop() if len(names) == 1 else None
+    return None if len(names) > 1 else next(iter(names), default)
+
+
+def under_alias(rows: DataFrame, alias: str | None) -> DataFrame:
+    """Return the rows under an alias; None: as they are."""
+    return rows if alias is None else rows.alias(alias)
 
 
 def outer_name(rows: DataFrame) -> tuple[str, ...]:

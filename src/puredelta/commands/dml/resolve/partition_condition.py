@@ -10,6 +10,7 @@ from puredelta.commands.dml.resolve.update_delete import resolve_rows
 from puredelta.commands.dml.spec import DeleteSpec
 from puredelta.errors import ErrorCode, InvalidRequestError, Message
 from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.resolve.bound_columns import under_alias
 from puredelta.spark.resolve.table_attributes import table_identity
 from puredelta.spark.session.session import SessionInfo
 
@@ -17,9 +18,11 @@ _NO_COLUMN = ("UNRESOLVED_COLUMN", "FIELD_NOT_FOUND", "INVALID_EXTRACT")
 
 
 def resolve_partition_condition(
-    spark: SparkSession, predicate: str, config: TableConfig
+    spark: SparkSession, predicate: str, config: TableConfig, *, alias: str | None = None
 ) -> ResolvedStatement:
     """Resolve a condition as that of a DELETE of whole files; runs no job.
+
+    ``alias`` is the name of the table in it, if it has one.
 
     Raises:
         InvalidRequestError: it is no text (FAILED_RECOGNIZE_PREDICATE), reads other columns
@@ -29,7 +32,7 @@ def resolve_partition_condition(
     try:
         statement = resolve_rows(
             DeleteSpec(condition=predicate),
-            target_rows=table_identity(spark, config.schema),
+            target_rows=under_alias(table_identity(spark, config.schema), alias),
             config=config,
             session=SessionInfo.of(spark),
         )
