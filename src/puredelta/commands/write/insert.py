@@ -28,9 +28,11 @@ from puredelta.protocol.schema.types import (
     StructType,
 )
 from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.session.delta_conf import AUTO_MERGE
 from puredelta.spark.session.names import display_name
+from puredelta.spark.session.session import settings_of
 from puredelta.spark.session.types import quoted_text, to_spark, to_spark_type
-from puredelta.spark.values.inserted_rows import stored_as
+from puredelta.spark.values.inserted_rows import has_fields_of, stored_as, with_new_fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,16 +96,17 @@ def plan_insert(
     if request.by_name and not request.columns:
         given = {name.lower() for name in rows.columns}
         chosen = [f for f in chosen if f.name.lower() in given]
-    known = to_spark(StructType(tuple(chosen)))
+    evolves = request.evolves or AUTO_MERGE.flag(settings_of(rows.sparkSession))
+    new = _new_columns(rows, config, chosen, request) if evolves else []
+    columns, by_name = _stored_columns(
+        rows.schema, to_spark(StructType(tuple(chosen))), new, request
+    )
     stored = stored_as(
-        rows,
-        T.StructType([*known.fields, *_new_columns(rows, config, chosen, request)]),
-        table=request.name or f"delta.`{log.root_uri}`",
-        by_name=request.by_name,
+        rows, columns, table=request.name or f"delta.`{log.root_uri}`", by_name=by_name
     )
     fixed = _fixed_columns(config, request)
     values = {f.name: F.lit(value).cast(to_spark_type(f.type)) for f, value in fixed}
-    options: dict[str, object] = {"mergeSchema": True} if request.evolves else {}
+    options: dict[str, object] = {"mergeSchema": True} if evolves else {}
     where = request.replace_where
     if request.overwrite and fixed and not replaces_partitions(rows.sparkSession):
         where = _all_of([_is_value(f, value) for f, value in fixed])
@@ -122,12 +125,29 @@ def _new_columns(
     rows: DataFrame, config: TableConfig, chosen: Sequence[StructField], request: InsertRequest
 ) -> list[T.StructField]:
     """Return the columns of the rows that are to be added to the table."""
-    if not request.evolves or request.columns:
+    if request.columns:
         return []
     fields = list(rows.schema.fields)
     if request.by_name:
         return [f for f in fields if config.schema.find_ignoring_case(f.name) is None]
     return fields[len(chosen) :]
+
+
+def _stored_columns(
+    given: T.StructType, known: T.StructType, new: Sequence[T.StructField], request: InsertRequest
+) -> tuple[T.StructType, bool]:
+    """Return the columns that the rows are to have, and whether they are taken by name.
+
+    Structs keep the fields that the table lacks: the write judges them as those of a DataFrame.
+    If the rows have the table's columns, by name and type, fields of structs are taken by name even
+    in an INSERT by position. With a list of columns they are so only if there are new fields.
+    """
+    wide = with_new_fields(given, known, by_name=True)
+    by_name = request.by_name
+    if given.names == [*known.names, *(f.name for f in new)] and has_fields_of(given, known):
+        by_name = by_name or not request.columns or wide != known
+    columns = wide if by_name else with_new_fields(given, known, by_name=False)
+    return T.StructType([*columns.fields[: len(known.fields)], *new]), by_name
 
 
 def value_columns(config: TableConfig, request: InsertRequest) -> list[StructField]:

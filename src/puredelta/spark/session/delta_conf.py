@@ -240,7 +240,7 @@ class OwnConf(DeltaConf, Generic[T]):
 AUTO_MERGE = DeltaConf(
     name="schema.autoMerge.enabled",
     default="false",
-    effect="every MERGE evolves the schema, every append has `mergeSchema`",
+    effect="every MERGE and INSERT evolves the schema, every append has `mergeSchema`",
 )
 ALLOW_AUTOMATIC_WIDENING = DeltaConf(
     name="typeWidening.allowAutomaticWidening",

@@ -71,6 +71,69 @@ def stored_as(rows: DataFrame, columns: T.StructType, *, table: str, by_name: bo
     return store(rows, unlimited, table=table, by_name=by_name)
 
 
+def has_fields_of(given: T.DataType, wanted: T.DataType) -> bool:
+    """Return whether a value has all fields of another type under their names, with their types.
+
+    They may have another order, and there may be more of them.
+    """
+    match given, wanted:
+        case T.StructType(), T.StructType():
+            known = {f.name: f.dataType for f in given.fields}
+            return all(
+                f.name in known and has_fields_of(known[f.name], f.dataType) for f in wanted.fields
+            )
+        case T.ArrayType(), T.ArrayType():
+            return has_fields_of(given.elementType, wanted.elementType)
+        case T.MapType(), T.MapType():
+            keys = has_fields_of(given.keyType, wanted.keyType)
+            return keys and has_fields_of(given.valueType, wanted.valueType)
+        case _:
+            return is_same_type(given, wanted)
+
+
+def with_new_fields(given: T.StructType, wanted: T.StructType, *, by_name: bool) -> T.StructType:
+    """Return columns with the fields that only the given rows have, at every depth.
+
+    They follow a struct's own fields. Without ``by_name`` they are the last ones of their struct.
+
+    >>> wanted = T.StructType([T.StructField("a", T.LongType())])
+    >>> given = T.StructType([T.StructField("z", T.DateType()), *wanted])
+    >>> with_new_fields(given, wanted, by_name=True).simpleString()
+    'struct<a:bigint,z:date>'
+    """
+    if by_name:
+        known = {f.name.lower(): f for f in given.fields}
+        same = [known.pop(f.name.lower(), f) for f in wanted.fields]
+        new = [f for f in given.fields if f.name.lower() in known]
+    else:
+        same = [*given.fields, *wanted.fields[len(given.fields) :]]
+        new = given.fields[len(wanted.fields) :]
+    types = (
+        _wider(f.dataType, to.dataType, by_name=by_name)
+        for f, to in zip(same, wanted.fields, strict=False)
+    )
+    own = [
+        T.StructField(to.name, wide, to.nullable, to.metadata)
+        for to, wide in zip(wanted.fields, types, strict=True)
+    ]
+    return T.StructType([*own, *new])
+
+
+def _wider(given: T.DataType, wanted: T.DataType, *, by_name: bool) -> T.DataType:
+    match given, wanted:
+        case T.StructType(), T.StructType():
+            return with_new_fields(given, wanted, by_name=by_name)
+        case T.ArrayType(), T.ArrayType():
+            element = _wider(given.elementType, wanted.elementType, by_name=by_name)
+            return T.ArrayType(element, wanted.containsNull)
+        case T.MapType(), T.MapType():
+            key = _wider(given.keyType, wanted.keyType, by_name=by_name)
+            value = _wider(given.valueType, wanted.valueType, by_name=by_name)
+            return T.MapType(key, value, wanted.valueContainsNull)
+        case _:
+            return wanted
+
+
 def _with_casts(rows: DataFrame, columns: T.StructType, *, by_name: bool) -> DataFrame:
     """Return the rows with values of their columns' types, structs apart, where these differ."""
     assigner = _assigner(rows)
