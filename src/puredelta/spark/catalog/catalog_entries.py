@@ -39,7 +39,7 @@ from puredelta.spark.jvm.catalog import (
     ViewEntry,
 )
 from puredelta.spark.jvm.gateway import JVM_ERRORS
-from puredelta.spark.session.names import FORMAT, quote_name
+from puredelta.spark.session.names import FORMAT, path_in_name, quote_name
 from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.types import quoted_text, struct_as_nullable, without_table_metadata
 from puredelta.store.registry import has_scheme
@@ -64,7 +64,7 @@ def find_relation(spark: SparkSession, parts: Sequence[str]) -> CatalogTable | V
 
     A common table expression of the same name is not known here. Over Connect it is one request.
     """
-    if len(parts) > _PARTS_MAX:
+    if len(parts) > _PARTS_MAX or path_in_name(parts) is not None:
         return None
     return session_catalog(spark).find_entry(spark, parts, provider=FORMAT)
 

@@ -11,7 +11,7 @@ name.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from pyspark.sql import SparkSession
 
@@ -176,6 +176,26 @@ def display_name(parts: Iterable[str]) -> str:
 FORMAT = "delta"
 """As catalog entries spell it."""
 _DEFAULT_FORMAT = "spark.sql.sources.default"
+
+
+# As Hadoop's Path.isAbsolute: the path after an optional scheme and host begins with a slash.
+_ABSOLUTE = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?/")
+SESSION_CATALOG = "spark_catalog"
+
+
+def path_in_name(parts: Sequence[str]) -> str | None:
+    """Return the path of the parts of ``delta.`/path` ``; None for the name of a table.
+
+    >>> path_in_name(("spark_catalog", "delta", "s3a://bucket/t"))
+    's3a://bucket/t'
+    """
+    if len(parts) == 3 and parts[0].lower() == SESSION_CATALOG:  # noqa: PLR2004
+        parts = parts[1:]
+    match parts:
+        case (format_name, path) if format_name.lower() == FORMAT and _ABSOLUTE.match(path):
+            return path
+        case _:
+            return None
 
 
 def is_delta(spark: SparkSession, *names: str | None) -> bool:

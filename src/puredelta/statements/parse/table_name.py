@@ -9,13 +9,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from puredelta.protocol.schema.sql_lexer import TokenKind
-from puredelta.spark.session.names import display_name
+from puredelta.spark.session.names import SESSION_CATALOG, display_name, path_in_name
 from puredelta.statements.parse.cursor import Cursor
 from puredelta.statements.parse.literals import accept_text, read_text
-
-# As Hadoop's Path.isAbsolute: the path after an optional scheme and host begins with a slash.
-_ABSOLUTE = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?/")
-_SESSION_CATALOG = "spark_catalog"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +29,12 @@ class TableName:
         >>> TableName(("delta", "events")).path is None  # a table of the database `delta`
         True
         """
-        parts = self.parts
-        if len(parts) == 3 and parts[0].lower() == _SESSION_CATALOG:  # noqa: PLR2004
-            parts = parts[1:]
-        match parts:
-            case (format_name, path) if format_name.lower() == "delta" and _ABSOLUTE.match(path):
-                return path
-            case _:
-                return None
+        return path_in_name(self.parts)
 
     @property
     def qualifier(self) -> tuple[str, ...]:
         """The longest qualifier of an unaliased table's columns."""
-        return (_SESSION_CATALOG, *self.parts[-2:]) if self.path is not None else self.parts
+        return (SESSION_CATALOG, *self.parts[-2:]) if self.path is not None else self.parts
 
     def seen_from(self, namespace: Sequence[str]) -> TableName:
         """Return the name with its namespace; ``namespace`` is that of a name of one part."""
