@@ -145,7 +145,6 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
             "log/changes/carried_rows.py",
             "log/skipping/calendar_gap.py",
             "log/skipping/derived.py",
-            "log/skipping/exact.py",
         }
     ),
     "one algorithm of a recipe": frozenset(
@@ -162,7 +161,7 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
     ),
     "one kind of session, or one way to data files": frozenset(
         {
-            "spark/resolve/plan_conditions.py",
+            "spark/scan/late_planner.py",
             "spark/resolve/plan_metadata.py",
             "spark/resolve/text_from_message.py",
             "spark/scan/arrow_scan.py",

@@ -66,8 +66,8 @@ def test_a_request_stays_as_it_is_and_can_be_sent_again() -> None:
     ("kind", "use"),
     [
         ("schema", Use.COLUMNS),
-        ("explain", Use.ROWS),
-        ("input_files", Use.ROWS),
+        ("explain", Use.FILES),
+        ("input_files", Use.FILES),
         ("is_streaming", Use.COLUMNS),
         ("tree_string", Use.COLUMNS),
         ("semantic_hash", Use.MEANING),

@@ -379,11 +379,29 @@ def test_a_bound_column_that_another_one_has_replaced() -> None:
     assert in_doubt
 
 
-def test_texts_and_subqueries_are_in_doubt() -> None:
-    query = proto.Relation()
-    query.with_relations.root.sql.query = "SELECT * FROM t WHERE id = 5"
-    query.with_relations.references.add().CopyFrom(named(table(), "t"))
-    assert read(query) == ([], True)
+def as_text(query: str) -> Any:
+    made = proto.Relation()
+    made.with_relations.root.sql.query = query
+    made.with_relations.references.add().CopyFrom(named(table(), "t"))
+    return made
+
+
+def test_a_plain_text_tells_its_conditions() -> None:
+    assert read(as_text("SELECT * FROM t AS x WHERE x.id = 5")) == ([equal("id", 5)], False)
+    shown = as_text("SELECT id AS key, d FROM (SELECT * FROM t)")
+    key = call("==", col("key"), lit(integer=5))
+    assert read(where(shown, key)) == ([equal("id", 5)], False)
+    assert read(as_text("SELECT * FROM t WHERE id + 0 = 5"))[1]
+
+
+def test_other_texts_and_subqueries_are_in_doubt() -> None:
+    for text_of_query in (
+        "SELECT DISTINCT * FROM t WHERE id = 5",
+        "SELECT * FROM t WHERE id = 5 LIMIT 3",
+        "SELECT explode(array(id)) FROM t WHERE id = 5",
+        "SELECT id FROM t GROUP BY id HAVING id = 5",
+    ):
+        assert read(as_text(text_of_query)) == ([], True)
     subquery = proto.Relation()
     subquery.with_relations.root.CopyFrom(where(table(1), ID_IS_5))
     subquery.with_relations.references.add().CopyFrom(where(table(2), text("id = 6")))

@@ -188,7 +188,9 @@ def test_anything_else_is_not_understood_at_all(text: str) -> None:
         ("t.id IS NULL AND d >= d", True),
         ("t.id BETWEEN t.id AND t.id", True),
         ("t.id = d", False),  # Spark decides what it casts
-        ("t.id = 300", False),  # and whether 300Y is a number
+        ("t.id = 20240131 AND t.id < 300S", True),
+        ("v LIKE 'a%'", True),
+        ("TRUE", True),
         ("t.id = 3 OR -3Y < t.id OR t.id IN (1, 2)", True),
         ("t.id = 1.5", False),
         ("t.id IN (1, NULL)", False),

@@ -65,6 +65,37 @@ class ExactColumn:
     has_high: bool
 
 
+class ExactAnswers:
+    """What ``count``, ``min`` and ``max`` give over all rows of files, where certain."""
+
+    def __init__(self, files: FileTable, config: TableConfig) -> None:
+        self._files = files
+        self._config = config
+        self._known: dict[str, ExactColumn | None] = {}
+
+    def answer(self, function: str, column: str | None) -> tuple[Value] | None:
+        """Return the value in a tuple; None if it is not certain.
+
+        ``function`` is ``count``, ``min`` or ``max``; a column is named by its exact logical name,
+        and for None all rows are counted.
+        """
+        if column is None:
+            counts = rows_per_file(self._files)
+            return None if counts is None else (pc.sum(counts).as_py() or 0,)
+        if column not in self._known:
+            self._known[column] = exact_column(self._files, self._config, column)
+        known = self._known[column]
+        match function:
+            case "count" if known is not None:
+                return (known.num_values,)
+            case "min" if known is not None and known.has_low:
+                return (known.low,)
+            case "max" if known is not None and known.has_high:
+                return (known.high,)
+            case _:
+                return None
+
+
 def rows_per_file(files: FileTable) -> pa.Array | None:
     """Return how many rows each file has for a reader (int64); None if one does not say."""
     counts = pc.subtract(files.record_counts(), files.deleted_counts())

@@ -298,6 +298,12 @@ def local_rows(spark: SparkSession, table: pa.Table, schema: T.StructType) -> Da
 
     PySpark's ``createDataFrame`` asks for settings, some of which older servers do not have.
     """
+    rows = relation_rows(spark, local_relation(table, schema))
+    return with_known_columns(rows, schema)
+
+
+def local_relation(table: pa.Table, schema: T.StructType) -> Message:
+    """Return the rows of an Arrow table as a relation."""
     relation = new_relation()
     # The server refuses columns that may be NULL as ones that may not.
     pairs = zip(table.schema, schema.fields, strict=True)
@@ -307,7 +313,7 @@ def local_rows(spark: SparkSession, table: pa.Table, schema: T.StructType) -> Da
         stream.write_table(table.cast(sent))
     relation.local_relation.data = sink.getvalue().to_pybytes()
     relation.local_relation.schema = schema.json()
-    return with_known_columns(relation_rows(spark, relation), schema)
+    return relation
 
 
 # --- Settings, each request for any number of keys ------------------------------------------

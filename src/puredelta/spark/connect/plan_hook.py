@@ -27,7 +27,9 @@ class Use(Enum):
     """The purpose for which a plan is sent."""
 
     ROWS = "rows"
-    """Its rows are computed, or it is asked which files they come from."""
+    """Its rows are computed."""
+    FILES = "files"
+    """It is asked how its rows would be computed, or which files they come from."""
     BOUND = "bound"
     """Its rows become a frame, whose plans may name columns that it does not show: a text."""
     COLUMNS = "columns"
@@ -43,8 +45,8 @@ class Use(Enum):
 
 
 _USES = {
-    "explain": Use.ROWS,
-    "input_files": Use.ROWS,
+    "explain": Use.FILES,
+    "input_files": Use.FILES,
     "persist": Use.CACHED,
     "unpersist": Use.UNCACHED,
     "get_storage_level": Use.WHOLE,

@@ -22,7 +22,13 @@ from puredelta.spark.resolve.predicate_from_message import (
     is_understood,
     predicate_of_message,
 )
-from puredelta.spark.resolve.predicate_from_sql import NamedSide, Names
+from puredelta.spark.resolve.predicate_from_sql import (
+    NamedSide,
+    Names,
+    is_surely_boolean,
+    parse_predicate,
+)
+from puredelta.spark.resolve.select_text import PlainSelect, whole_select
 from puredelta.spark.session.names import parse_name
 
 Column: TypeAlias = tuple[str, Ref, StructType | None]
@@ -102,6 +108,30 @@ def table_reads(plan: Message, columns: Columns) -> list[TableRead]:
     else:
         walk.every_relation(plan)
     return walk.reads
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowsOfTable:
+    """A part of a plan whose rows are all rows of a table under conditions."""
+
+    read: TableRead
+    names: NamesOfPlan
+    """Of the table's columns, as the part shows them."""
+    shown: tuple[Column, ...]
+
+
+def rows_of_table(relation: Message, columns: Columns) -> RowsOfTable | None:
+    """Return what a relation shows of a table, if it is nothing but rows under conditions."""
+    walk = _Walk(columns)
+    return walk.only_table(walk.scope(relation))
+
+
+def rows_of_select(
+    select: PlainSelect, references: Sequence[Message], columns: Columns
+) -> RowsOfTable | None:
+    """Return what the items of a query in the text of ``references`` can name, if that is so."""
+    walk = _Walk(columns)
+    return walk.only_table(walk.below_items(select, references))
 
 
 class _Walk:
@@ -205,7 +235,63 @@ class _Walk:
             bound=bound,
         )
 
+    def only_table(self, scope: _Scope | None) -> RowsOfTable | None:
+        """Return what a scope shows of one table, if its rows are surely known."""
+        if scope is None or not scope.is_whole or len(self.reads) != 1 or self.reads[0].in_doubt:
+            return None
+        (read,), (table,) = self.reads, scope.tables
+        if not (table.is_open and all(map(is_surely_boolean, read.conditions))):
+            return None
+        return RowsOfTable(read=read, names=scope.names(read), shown=table.columns)
+
+    def below_items(self, select: PlainSelect, references: Sequence[Message]) -> _Scope | None:
+        """Return what the items of a query can name; None where it is not of one of the tables."""
+        if isinstance(select.relation, PlainSelect):
+            scope = self._selected(select.relation, references)
+        else:
+            named = [one for one in references if one.subquery_alias.alias == select.relation]
+            scope = self.scope(named[0]) if len(named) == 1 else None
+        if scope is None:
+            return None
+        if select.alias is not None:
+            tables = (replace(table, qualifier=(select.alias,)) for table in scope.tables)
+            scope = replace(scope, tables=tuple(tables))
+        if select.condition is not None:
+            for table in scope.tables:
+                tree = parse_predicate(select.condition, scope.names(table.read).free)
+                if tree is not None and table.is_open:
+                    table.read.conditions += conjuncts(tree)
+                table.read.in_doubt |= tree is None or not (scope.is_whole and is_understood(tree))
+        return replace(scope, bound={})
+
+    def _selected(self, select: PlainSelect, references: Sequence[Message]) -> _Scope | None:
+        """Return what a query shows of a relation that goes along with its text."""
+        is_plain = all(item.is_star or item.is_pure for item in select.items)
+        scope = self.below_items(select, references) if is_plain else None
+        if scope is None:
+            return None
+        tables = []
+        for table in scope.tables:
+            names = scope.names(table.read).free
+            columns: list[Column] = []
+            for item in select.items:
+                ref = None if item.column is None else names.find(item.column)
+                if item.is_star:
+                    columns += table.columns
+                elif ref is not None and ref.side is Side.TARGET and table.is_open:
+                    name = item.alias or (item.column or ("",))[-1]
+                    columns.append((name, ref, _struct_of(ref)))
+            tables.append(replace(table, columns=tuple(columns), qualifier=()))
+        return replace(scope, tables=tuple(tables))
+
     def _with_relations(self, operator: Message) -> _Scope | None:
+        first = len(self.reads)
+        text = operator.root.sql.query if operator.root.WhichOneof("rel_type") == "sql" else ""
+        select = whole_select(text) if len(operator.references) == 1 else None
+        scope = None if select is None else self._selected(select, operator.references)
+        if scope is not None:
+            return scope
+        del self.reads[first:]
         scope = self.scope(operator.root)
         first = len(self.reads)
         for reference in operator.references:
@@ -314,7 +400,11 @@ def _shown(expression: Message, names: NamesOfPlan) -> Column | None:
     if ref is None or ref.side is not Side.TARGET:
         return None
     name = name or parse_name(expression.unresolved_attribute.unparsed_identifier)[-1]
-    return name, ref, ref.type if isinstance(ref.type, StructType) else None
+    return name, ref, _struct_of(ref)
+
+
+def _struct_of(ref: Ref) -> StructType | None:
+    return ref.type if isinstance(ref.type, StructType) else None
 
 
 def _with_columns(scope: _Scope | None, aliases: Sequence[Message]) -> _Scope | None:

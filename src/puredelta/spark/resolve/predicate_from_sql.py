@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from puredelta.log.files.value_order import FLOATING, single_precision
+from puredelta.log.files.value_order import FLOATING, LONG_MAX, single_precision
 from puredelta.protocol.schema.predicates import (
     And,
     Compare,
@@ -55,6 +55,8 @@ _COMPARISONS = {
     ">=": CompareOp.GREATER_OR_EQUAL,
 }
 _NUMBER = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?:[LSYDFlsydf]|BD|bd)?", re.ASCII)
+_LARGEST = {"L": LONG_MAX, "S": (1 << 15) - 1, "Y": (1 << 7) - 1}
+"""Of a number with a suffix; one more with a minus before it is left to the analyzer, too."""
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _CONSTANTS = {"TRUE": True, "FALSE": False, "NULL": None}
 _RESERVED = keywords("AND OR NOT IN IS BETWEEN CASE SELECT INTERVAL")
@@ -125,14 +127,17 @@ def is_surely_boolean(tree: Predicate) -> bool:
     """Return whether Spark's analyzer takes a condition for sure, without being asked.
 
     Only comparisons of columns that have one plain type, with each other or with constants of that
-    type, and what is built of them. A large number is left to the analyzer: the tree does not show
-    whether it fits its suffix.
+    type, and what is built of them.
     """
     match tree:
         case Ref(type=kind):
             return kind == BOOLEAN
+        case Const(bool()):
+            return True
         case IsNull(Ref(type=kind)):
             return kind is not None
+        case StartsWith(Ref(type=kind, path=(_,))):
+            return kind == STRING
         case Compare(_, Ref(type=one, path=(_,)), Ref(type=other, path=(_,))):
             return one in _PLAIN and (one == other or (one in INTEGRAL and other in INTEGRAL))
         case Compare(_, Ref(type=kind, path=(_,)), Const(value)):
@@ -148,7 +153,6 @@ def is_surely_boolean(tree: Predicate) -> bool:
 
 
 _PLAIN = frozenset({*INTEGRAL, BOOLEAN, DATE, STRING})
-_FITS_EVERY_SUFFIX = 127
 
 
 def _surely_compares(kind: DataType | None, value: object) -> bool:
@@ -156,7 +160,7 @@ def _surely_compares(kind: DataType | None, value: object) -> bool:
         case bool() | None:
             return False
         case int():
-            return kind in INTEGRAL and abs(value) <= _FITS_EVERY_SUFFIX
+            return kind in INTEGRAL and abs(value) <= LONG_MAX
         case str():
             return kind == STRING
         case dt.date():
@@ -416,7 +420,9 @@ def _number(text: str) -> int | float | decimal.Decimal:
     if upper.endswith("BD"):
         return decimal.Decimal(upper[:-2])
     digits = upper.rstrip("LSYDF")
-    if upper[-1] in "LSY":
+    if upper[-1] in _LARGEST:
+        if int(digits) > _LARGEST[upper[-1]]:
+            raise _NotUnderstoodError
         return int(digits)
     if upper.endswith("F"):
         return single_precision(float(digits))

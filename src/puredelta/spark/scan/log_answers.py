@@ -23,10 +23,9 @@ from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.skipping.exact import (
-    ExactColumn,
+    ExactAnswers,
     Value,
     decided,
-    exact_column,
     fewest_files,
     rows_per_file,
 )
@@ -36,7 +35,6 @@ from puredelta.spark.jvm.expressions import expr_ids, name_of
 from puredelta.spark.jvm.file_index import AskedIndex, any_asked
 from puredelta.spark.jvm.frames import LazyDataFrame, analyzed_plan, frame_of
 from puredelta.spark.jvm.plan_parts import (
-    AggregateCall,
     GlobalAggregate,
     asked_scan,
     may_ask,
@@ -50,8 +48,8 @@ from puredelta.spark.jvm.plans import Plan
 from puredelta.spark.resolve.predicate_from_json import SideColumn, predicate_of
 from puredelta.spark.scan.skippable_files import SkippableFiles
 from puredelta.spark.scan.table_rows import find_origin
-from puredelta.spark.session.delta_conf import LIMIT_PUSHDOWN, METADATA_QUERY, DeltaConf
-from puredelta.spark.session.read_settings import ReadSettings
+from puredelta.spark.session.delta_conf import LIMIT_PUSHDOWN, METADATA_QUERY
+from puredelta.spark.session.read_settings import log_may_answer
 from puredelta.spark.session.session import settings_of
 from puredelta.spark.session.types import to_spark
 
@@ -121,12 +119,6 @@ def _unless_it_fails(rows: DataFrame, make: Callable[[Plan], _Answer | None]) ->
         return None
 
 
-def _may_answer(spark: SparkSession, conf: DeltaConf) -> bool:
-    """Return whether the log may answer: not where lost files have no rows, by the session."""
-    settings = settings_of(spark)
-    return conf.flag(settings) and not ReadSettings.parse(settings).may_leave_rows_out
-
-
 # --- counts and bounds ----------------------------------------------------------------------
 
 
@@ -154,7 +146,7 @@ def _answered_frame(rows: DataFrame, plan: Plan) -> DataFrame | None:
 def _counted(rows: DataFrame, plan: Plan) -> int | None:
     spark = rows.sparkSession
     found = _table_rows(plan)
-    if found is None or not _may_answer(spark, METADATA_QUERY):
+    if found is None or not log_may_answer(settings_of(spark), METADATA_QUERY):
         return None
     chosen = found.chosen()
     counts = None if chosen is None else rows_per_file(chosen)
@@ -165,7 +157,7 @@ def _counted(rows: DataFrame, plan: Plan) -> int | None:
 
 def _answered_part(spark: SparkSession, part: Plan) -> Plan | None:
     """Return one row in the place of an ``Aggregate``, if the log knows what it gives."""
-    if GlobalAggregate.has_groups(part) or not _may_answer(spark, METADATA_QUERY):
+    if GlobalAggregate.has_groups(part) or not log_may_answer(settings_of(spark), METADATA_QUERY):
         return None
     aggregate = GlobalAggregate(part)
     calls = aggregate.calls()
@@ -173,49 +165,16 @@ def _answered_part(spark: SparkSession, part: Plan) -> Plan | None:
     chosen = None if found is None else found.chosen()
     if not calls or found is None or chosen is None:
         return None
+    exact = ExactAnswers(chosen, found.files.config)
     answers: dict[int, str | None] = {}
-    known: dict[str, ExactColumn | None] = {}
     for call in calls:
-        answer = _answer(call, found, chosen, known)
+        name = None if call.column is None else found.columns.get(call.column)
+        is_known = call.column is None or name is not None
+        answer = exact.answer(call.function.lower(), name) if is_known else None
         if answer is None:
             return None
-        answers[call.place] = answer.text
+        answers[call.place] = _text(*answer)
     return aggregate.answered(spark, answers)
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    text: str | None
-    """None is NULL."""
-
-
-def _answer(
-    call: AggregateCall,
-    rows: _TableRows,
-    chosen: FileTable,
-    known: dict[str, ExactColumn | None],
-) -> _Known | None:
-    """Return what a call gives over all rows of some files; ``known`` are columns seen before."""
-    if call.column is None:
-        counts = rows_per_file(chosen)
-        return None if counts is None else _Known(str(pc.sum(counts).as_py() or 0))
-    name = rows.columns.get(call.column)
-    if name is None:
-        return None
-    if name not in known:
-        known[name] = exact_column(chosen, rows.files.config, name)
-    column = known[name]
-    if column is None:
-        return None
-    match call.function:
-        case "Count":
-            return _Known(str(column.num_values))
-        case "Min" if column.has_low:
-            return _Known(_text(column.low))
-        case "Max" if column.has_high:
-            return _Known(_text(column.high))
-        case _:
-            return None
 
 
 def _text(value: Value) -> str | None:
@@ -246,7 +205,7 @@ def _limited_part(spark: SparkSession, part: Plan, limit: str) -> Plan | None:
 
 def _limited(spark: SparkSession, plan: Plan, num_rows: int) -> Plan | None:
     """Return a plan of the first files only, if they have so many rows."""
-    if not 0 < num_rows < _ROWS_MAX or not _may_answer(spark, LIMIT_PUSHDOWN):
+    if not 0 < num_rows < _ROWS_MAX or not log_may_answer(settings_of(spark), LIMIT_PUSHDOWN):
         return None
     found = _table_rows(plan)
     if found is None:

@@ -30,7 +30,8 @@ from puredelta.spark.scan.bitmaps import rows_by_file, rows_outside
 from puredelta.spark.scan.connect_scan import connect_scan
 from puredelta.spark.scan.data_file import DataFile, ReadLayout
 from puredelta.spark.scan.field_ids import have_names_of_ids
-from puredelta.spark.scan.late_scan import LateScan, late_rows
+from puredelta.spark.scan.late_planner import late_rows
+from puredelta.spark.scan.late_scan import LateScan
 from puredelta.spark.scan.native_scan import native_scan, skipping_scan
 from puredelta.spark.scan.scan_columns import (
     PARQUET_ROW_INDEX,

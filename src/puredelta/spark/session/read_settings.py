@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from puredelta.errors import Message, UnsupportedError
+from puredelta.spark.session.delta_conf import DeltaConf
 from puredelta.worker.wire import CHECKSUMS, INT96, OLD_TIMES
 
 
@@ -362,3 +363,8 @@ class ReadSettings:
     def why_staged(self) -> str | None:
         """Say which setting keeps files of a source from being read where they are."""
         return next((f"{key} is {value}" for key, value in self.unusual.items()), None)
+
+
+def log_may_answer(settings: Mapping[str, str], conf: DeltaConf) -> bool:
+    """Return whether the log may answer, if ``conf`` says so: not where lost files have no rows."""
+    return conf.flag(settings) and not ReadSettings.parse(settings).may_leave_rows_out

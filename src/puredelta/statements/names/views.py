@@ -17,6 +17,7 @@ from typing_extensions import Self
 from puredelta.protocol.schema.sql_lexer import mentions
 from puredelta.spark.connect.messages import query_relation, relation_rows, with_known_columns
 from puredelta.spark.scan.kept_answers import keep_answers
+from puredelta.spark.scan.late_answers import columns_of_query
 from puredelta.spark.scan.late_scan import metadata_rows, table_of
 from puredelta.spark.session.names import METADATA, PREFIX, quote_name
 from puredelta.statements.parse.star_text import with_hidden_column
@@ -132,13 +133,16 @@ class References:
         answers = keep_answers(spark, relation, table_of) if is_closed and not self.kept else None
         if answers is not None and answers.columns is not None:
             return with_known_columns(found, answers.columns)
+        columns = None if self.kept else columns_of_query(relation)
+        if columns is not None:
+            return with_known_columns(found, columns)
         columns_now = found.schema  # what is wrong is said now
         if answers is not None:
             answers.columns = columns_now
         if not self.kept:
             return found
-        columns = [_with_functions(name, self.kept) for name in found.columns]
-        return found if columns == found.columns else found.toDF(*columns)
+        names = [_with_functions(name, self.kept) for name in found.columns]
+        return found if names == found.columns else found.toDF(*names)
 
 
 def _with_metadata(text: str, rows: Mapping[str, DataFrame]) -> tuple[str, dict[str, DataFrame]]:

@@ -1,0 +1,52 @@
+"""Counts and bounds that the log answers over Spark Connect: rows and columns are Spark's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.connect_session import answers_of
+from tests.spark.scan import connect_answers
+
+_ANSWERED_MIN = {"plain": 3, "partitioned": 13, "mapped with vectors": 3, "without statistics": 1}
+_REFUSED = {
+    "SELECT count(*) FROM {t} WHERE k = 'x'": "NumberFormatException",
+    "SELECT max(nothing) FROM {t}": "AnalysisException",
+    "SELECT max(y.id) FROM {t} x": "AnalysisException",
+    "SELECT count(*) FROM {t} WHERE id": "AnalysisException",
+}
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Start one Connect session of its own and ask it everything."""
+    pytest.importorskip("pyspark.sql.connect.proto", exc_type=ImportError)
+    directory = tmp_path_factory.mktemp("connect")
+    return answers_of("tests.spark.scan.connect_answers", directory, seconds_max=900)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("layout", _ANSWERED_MIN)
+def test_x_73_answers_are_those_of_the_rows(answers: dict[str, Any], layout: str) -> None:
+    num_answered, wrong = answers["texts"][layout]
+    assert wrong == []
+    assert num_answered >= _ANSWERED_MIN[layout]
+
+
+@pytest.mark.spark
+def test_answers_stand_anywhere_in_a_query(answers: dict[str, Any]) -> None:
+    assert [wrong for _, wrong in answers["forms"] if wrong] == []
+    assert [answered for answered, _ in answers["forms"]] == [True] * len(answers["forms"])
+
+
+@pytest.mark.spark
+def test_x_73_what_needs_the_rows_is_left_alone(answers: dict[str, Any]) -> None:
+    assert len(connect_answers.LEFT_ALONE) > len(_REFUSED)
+    assert dict(answers["left_alone"]) == _REFUSED
+
+
+@pytest.mark.spark
+def test_settings_versions_and_requests(answers: dict[str, Any]) -> None:
+    off = [999, False]
+    assert answers["settings"] == [off, off, off, [1000, 1005], [1, 0], [True]]
