@@ -10,28 +10,33 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
 
+from puredelta.errors import DeltaError
 from puredelta.log.files.clock import IdSource, random_id
 from puredelta.log.files.file_stats import StatisticsReader, combined
 from puredelta.log.maintenance.garbage import STAGING_PREFIX
 from puredelta.protocol.table.stats import LeafPath, LeafStatistics
 from puredelta.spark.scan.data_file import DataFile
 from puredelta.spark.session.data_access import DataIo, data_io
-from puredelta.spark.session.session import seen_files
+from puredelta.spark.session.session import is_connect, seen_files
 from puredelta.spark.session.types import from_spark
 from puredelta.spark.write.arrow_job import ArrowJob, run_arrow_job
 from puredelta.spark.write.parquet_job import (
     FileOptions,
+    ParquetJob,
     named_failures,
     note_plain_files,
     removed_on_failure,
     run_parquet_job,
     write_session,
 )
+from puredelta.spark.write.writer_settings import WriterSettings, parquet_settings_of_server
 from puredelta.store.base import Store
 from puredelta.store.registry import open_store
 
@@ -100,7 +105,7 @@ def stage_rows(
     if data_io(rows.sparkSession, [store.root_uri]) is DataIo.ARROW:
         return _staged_by_arrow(rows, directory, store, options or {})
     with write_session(rows) as bound:
-        job = run_parquet_job(bound, directory, store=store, options=options)
+        job = _run(bound, directory, store, options or {})
     reader = StatisticsReader(from_spark(rows.schema))
     with removed_on_failure([directory], store), named_failures(f"{store.root_uri}/{directory}"):
         described = job.described(
@@ -115,7 +120,8 @@ def stage_rows(
         )
         job.require_rows(sum(sum(groups) for groups, *_ in described))
     seen_files(rows.sparkSession).update(f"{store.root_uri}/{file.path}" for file in job.files)
-    if described and not options and all(leaves is not None for _, leaves, _ in described):
+    has_options = bool(options or _options_of_server.get(rows.sparkSession))
+    if described and not has_options and all(leaves is not None for _, leaves, _ in described):
         note_plain_files(rows.sparkSession)
     full = [
         (file, groups, texts)
@@ -138,6 +144,30 @@ def stage_rows(
         text_bytes=texts_of_files([texts for *_, texts in full]),
         open_at=store.at,
     )
+
+
+_options_of_server: WeakKeyDictionary[SparkSession, Mapping[str, str]] = WeakKeyDictionary()
+"""What a server's XML files make necessary, for servers that have refused staged rows."""
+
+
+def _run(rows: DataFrame, directory: str, store: Store, options: Mapping[str, str]) -> ParquetJob:
+    """Write staged rows by Spark, encrypted as a whole if a server names keys for columns.
+
+    Its XML files are in no answer. They are asked for when it refuses rows, because a column is
+    missing for which they name a key.
+    """
+    spark = rows.sparkSession
+    known = _options_of_server.get(spark, {})
+    try:
+        return run_parquet_job(rows, directory, store=store, options={**known, **options})
+    except (DeltaError, PySparkException):
+        if not is_connect(spark) or spark in _options_of_server:
+            raise
+        found = WriterSettings.parse(parquet_settings_of_server(spark))
+        if not found.encrypts:
+            raise
+        _options_of_server[spark] = more = found.staged
+        return run_parquet_job(rows, directory, store=store, options={**more, **options})
 
 
 def _staged_by_arrow(

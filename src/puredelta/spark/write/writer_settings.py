@@ -7,9 +7,12 @@ alone: if a session sets more, encryption for example, Spark writes every file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from xml.etree import ElementTree as ET
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from puredelta.spark.jvm.gateway import hadoop_parquet_settings
@@ -117,6 +120,34 @@ class WriterSettings:
             options=options,
             staged={**options, **_whole_file(bare)},
         )
+
+
+_RESOURCES = ("core-site.xml", "hdfs-site.xml")
+
+
+def parquet_settings_of_server(spark: SparkSession) -> Mapping[str, str]:
+    """Return what Hadoop's XML files of a Connect server say of Parquet, as far as it shows them.
+
+    No answer of a server has the values. But its JVM tells where the files are, and Spark reads
+    them as text: two small jobs for each file. Nothing is known of files that executors lack.
+    """
+    found: dict[str, str] = {}
+    for name in _RESOURCES:
+        with suppress(PySparkException, ET.ParseError):
+            [row] = spark.sql(
+                f"SELECT java_method('java.lang.ClassLoader', 'getSystemResource', '{name}')"
+            ).collect()
+            if row[0] is not None:
+                [text] = spark.read.text(str(row[0]), wholetext=True).collect()
+                found |= dict(_properties(str(text[0])))
+    return {key: value for key, value in found.items() if _is_parquets(key)}
+
+
+def _properties(text: str) -> Iterator[tuple[str, str]]:
+    for one in ET.fromstring(text).iter("property"):  # noqa: S314 - the server's own
+        name, value = one.findtext("name"), one.findtext("value")
+        if name and value is not None:
+            yield name.strip(), value.strip()
 
 
 def _whole_file(settings: Mapping[str, str]) -> dict[str, str]:
