@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from puredelta.spark.offload import workers
 from puredelta.spark.offload.workers import (
     WorkerCalls,
     WorkerSettings,
@@ -67,6 +68,34 @@ def test_a_worker_that_cannot_unpack_a_task_refuses_quietly() -> None:
     assert run_in_workers(session, calls, SETTINGS) == NotApplicable(
         reason="ModuleNotFoundError on a worker: No module named 'no_such_module'"
     )
+
+
+def test_workers_that_lack_a_library_are_not_asked_again_for_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    session: Any = LocalWorkers(able_tasks=0)
+    able = [WorkerCalls(function=abs, messages=[-1])]
+    refused = run_in_workers(session, able, SETTINGS)
+    assert isinstance(refused, NotApplicable)
+    assert "pyarrow" in refused.reason
+    session.able_tasks = None
+    assert run_in_workers(session, able, SETTINGS) == refused
+    other: Any = LocalWorkers()
+    assert run_in_workers(other, able, SETTINGS) == [[1]]
+    monkeypatch.setattr(workers, "LACKING_SECONDS", -1.0)
+    assert run_in_workers(session, able, SETTINGS) == [[1]]
+    monkeypatch.undo()
+    assert run_in_workers(session, able, SETTINGS) == [[1]]
+
+
+def test_workers_that_lack_something_for_one_task_are_asked_again() -> None:
+    session: Any = LocalWorkers()
+    assert isinstance(
+        run_in_workers(session, [WorkerCalls(function=abs, messages=[Missing()])], SETTINGS),
+        NotApplicable,
+    )
+    able = [WorkerCalls(function=abs, messages=[-1])]
+    assert run_in_workers(session, able, SETTINGS) == [[1]]
 
 
 def test_items_are_assigned_by_size() -> None:

@@ -15,6 +15,7 @@ import os
 import pickle
 import re
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -186,6 +187,16 @@ _UNFIT_WORKER = re.compile(
 it: of a file that ends Arrow's process, or for want of memory. Spark does the work then."""
 _UNFIT_SHOWN = 300
 _REFUSALS: WeakKeyDictionary[SparkSession, str] = WeakKeyDictionary()
+_LACKING_WORKER = re.compile(
+    r"No module named '(?:pyarrow|numpy)\b|PACKAGE_NOT_INSTALLED\S* (?:PyArrow|Pandas|NumPy)\b"
+    r"|Cannot run program|PYTHON_VERSION_MISMATCH",
+    re.IGNORECASE,
+)
+"""What a reason names that is so for every task: another one need not be tried for a while."""
+LACKING_SECONDS = 600.0
+"""How long that is taken for granted; somebody may install what is missing."""
+_LACKING: WeakKeyDictionary[SparkSession, float] = WeakKeyDictionary()
+"""When the workers of a session were found to lack something."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,6 +226,8 @@ def run_in_workers(
     ]
     if not tasks:
         return [[] for _ in calls]
+    if (reason := known_refusal(spark)) is not None:
+        return NotApplicable(reason=reason)
     functions = tuple(packed_code(one.function) for one in calls)
     answers: list[TaskAnswer] = []
     try:
@@ -226,9 +239,10 @@ def run_in_workers(
     else:
         reason = next((refusal for _, refusal, _ in answers if refusal), None)
     if reason is not None:
-        _REFUSALS[spark] = reason
+        note_refusal(spark, reason)
         return NotApplicable(reason=reason)
     _REFUSALS.pop(spark, None)
+    _LACKING.pop(spark, None)
     return [[answer for of, _, answer in answers if of == number] for number, _ in enumerate(calls)]
 
 
@@ -239,6 +253,21 @@ def parallelism_of(spark: SparkSession) -> int:
 
 def last_refusal(spark: SparkSession) -> str | None:
     """Return why workers of this session could not do what they were asked last, if so."""
+    return _REFUSALS.get(spark)
+
+
+def note_refusal(spark: SparkSession, reason: str) -> None:
+    """Note why workers could not do what they were asked."""
+    _REFUSALS[spark] = reason
+    if _LACKING_WORKER.search(reason):
+        _LACKING[spark] = time.monotonic()
+
+
+def known_refusal(spark: SparkSession) -> str | None:
+    """Return why workers can do nothing, if a job has shown that a short time ago."""
+    since = _LACKING.get(spark)
+    if since is None or time.monotonic() - since > LACKING_SECONDS:
+        return None
     return _REFUSALS.get(spark)
 
 

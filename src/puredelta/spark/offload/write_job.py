@@ -20,6 +20,8 @@ from puredelta.errors import DeltaError
 from puredelta.spark.offload.workers import (
     WorkerCalls,
     WorkerSettings,
+    known_refusal,
+    note_refusal,
     run_in_workers,
     unfit_worker,
 )
@@ -138,6 +140,8 @@ def streamed_answers(
     """
     if is_connect(rows.sparkSession) and importlib.util.find_spec("pandas") is None:
         return NotApplicable(reason="PySpark wants pandas for mapInArrow over Spark Connect")
+    if (reason := known_refusal(rows.sparkSession)) is not None:
+        return NotApplicable(reason=reason)
     ordered = rows.repartition(num_tasks, FILE_ORDINAL)
     ordered = ordered.sortWithinPartitions(FILE_ORDINAL, ROW_INDEX)
     try:
@@ -146,6 +150,7 @@ def streamed_answers(
     except Exception as failure:
         if (reason := unfit_worker(failure)) is None:
             raise
+        note_refusal(rows.sparkSession, reason)
         return NotApplicable(reason=reason)
     return [
         FILE_ANSWERS.decode(pickle.loads(packed))  # noqa: S301 - our own
