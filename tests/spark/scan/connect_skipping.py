@@ -43,7 +43,9 @@ def kinds(spark: SparkSession, directory: Path) -> Any:
     found = {}
     for kind, condition in KINDS.items():
         nested = rows.select("*", F.lit(1).alias("one")).where(condition).groupBy().count()
-        found[kind] = [files(rows.where(condition)), files(nested), counted[kind]]
+        text = f"SELECT x.* FROM {{t}} AS x CROSS JOIN (SELECT 1 AS one) WHERE {condition}"
+        as_text = spark.sql(text, t=rows)
+        found[kind] = [files(rows.where(condition)), files(nested), files(as_text), counted[kind]]
     return found
 
 
@@ -106,8 +108,9 @@ def no_row_is_skipped(spark: SparkSession, directory: Path) -> Any:
         counts = [F.expr(f"count_if({c})").alias(f"c{n}") for n, c in enumerate(tried)]
         wanted = rows.agg(*counts).collect()[0]
         for n, condition in enumerate(tried):
-            found = rows.where(condition).count()
-            if found != wanted[f"c{n}"]:
+            text = f"SELECT one FROM {{t}} AS x, (SELECT 1 AS one) q WHERE {condition}"
+            found = [rows.where(condition).count(), spark.sql(text, t=rows).count()]
+            if found != [wanted[f"c{n}"]] * 2:
                 wrong.append([condition, found, wanted[f"c{n}"]])
     return wrong
 

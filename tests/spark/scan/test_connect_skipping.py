@@ -11,7 +11,7 @@ from tests.spark.scan import connect_skipping
 from tests.spark.scan.skipping_cases import FILES_AND_ROWS
 
 EXPECTED: dict[str, Any] = {
-    "kinds": {kind: [files, files, rows] for kind, (files, rows) in FILES_AND_ROWS.items()},
+    "kinds": {kind: [files, files, files, rows] for kind, (files, rows) in FILES_AND_ROWS.items()},
     "columns": [1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 10],
     "plans": [[1, 50], 0, 1, [2, 19], [1, 50], 501, [1, 10], 143],
     "no_row_is_skipped": [],

@@ -29,6 +29,7 @@ from puredelta.spark.resolve.predicate_from_sql import (
     parse_predicate,
 )
 from puredelta.spark.resolve.select_text import PlainSelect, whole_select
+from puredelta.spark.resolve.text_conditions import text_conditions
 from puredelta.spark.session.names import parse_name
 
 Column: TypeAlias = tuple[str, Ref, StructType | None]
@@ -293,11 +294,31 @@ class _Walk:
             return scope
         del self.reads[first:]
         scope = self.scope(operator.root)
-        first = len(self.reads)
+        tables = frozenset(one.subquery_alias.alias for one in operator.references)
         for reference in operator.references:
-            self.scope(reference)
-        self._doubt(first)
+            self._referenced(reference, text, tables)
         return scope
+
+    def _referenced(self, reference: Message, text: str, tables: frozenset[str]) -> None:
+        """Walk through a relation that goes along with a text."""
+        first = len(self.reads)
+        scope = self.scope(reference)
+        is_in_doubt = any(read.in_doubt for read in self.reads[first:])
+        self._doubt(first)
+        if not text or scope is None or not scope.is_whole or len(self.reads) != first + 1:
+            return
+        read, [table] = self.reads[first], scope.tables
+
+        def names(alias: str) -> Names:
+            side = NamedSide(side=Side.TARGET, qualifier=(alias,), columns=table.columns)
+            return Names(sides=[side], case_sensitive=True)
+
+        columns = [name for name, _, _ in table.columns]
+        alias = reference.subquery_alias.alias
+        found = text_conditions(text, alias, columns, names, tables=tables)
+        read.in_doubt = is_in_doubt or found.may_be_more
+        if table.is_open:
+            read.conditions += found.conditions
 
     def _doubt(self, first: int) -> None:
         for read in self.reads[first:]:
