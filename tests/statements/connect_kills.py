@@ -30,13 +30,19 @@ _VALUES = "VALUES (1, 1), (2, 7), (3, 3)"
 STATEMENTS = {
     "create": "CREATE TABLE {t} (id INT, v INT) USING delta",
     "ctas": f"CREATE TABLE {{t}} USING delta AS SELECT * FROM {_VALUES} AS v(id, v)",
+    "ctas by path": f"CREATE TABLE {{t}} USING delta AS SELECT * FROM {_VALUES} AS v(id, v)",
+    "replace": f"REPLACE TABLE {{t}} USING delta AS SELECT * FROM {_VALUES} AS v(id, v)",
+    "create or replace": (
+        f"CREATE OR REPLACE TABLE {{t}} USING delta AS SELECT * FROM {_VALUES} AS v(id, v)"
+    ),
     "insert": f"INSERT OVERWRITE {{t}} {_VALUES}",
     "merge": (
         "MERGE INTO {t} t USING (SELECT * FROM VALUES (2, 7), (3, 3) AS v(id, v)) s "
         "ON t.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
     ),
 }
-DEFINES = ("create", "ctas")
+DEFINES = ("create", "ctas", "ctas by path")
+"""Statements whose table is not there before."""
 STREAM = "stream"
 _TRIES = 10
 _REQUESTS = ("ExecutePlan", "AnalyzePlan", "Config", "AddArtifacts")
@@ -79,7 +85,8 @@ def stream(spark: SparkSession, table: str, directory: Path) -> None:
 
 def client(url: str, name: str, table: str, directory: Path, death: int) -> None:
     spark = SparkSession.builder.remote(url).create()
-    spark.sql(f"USE {table.partition('.')[0]}")
+    if not name.endswith("by path"):
+        spark.sql(f"USE {table.partition('.')[0]}")
     assert puredelta.activate(spark)
     deaths = Deaths(death)
     stub: Any = spark.client._stub  # type: ignore[attr-defined]
@@ -119,7 +126,10 @@ def mended(spark: SparkSession, name: str, table: str, directory: Path) -> Any:
                 time.sleep(1)
         return rows_of(spark, table)
     text = STATEMENTS[name].format(t=table)
-    spark.sql(text.replace("CREATE TABLE", "CREATE OR REPLACE TABLE")).collect()
+    try:
+        spark.sql(text.replace("CREATE TABLE", "CREATE OR REPLACE TABLE")).collect()
+    except DeltaError as error:
+        return error.getCondition()
     return rows_of(spark, table)
 
 
@@ -139,12 +149,15 @@ def ask(spark: SparkSession, directory: Path, wanted: list[str]) -> dict[str, An
     spark.sql(f"INSERT INTO source {_VALUES}")
 
     def run(name: str, death: int) -> tuple[str, subprocess.CompletedProcess[str]]:
-        table = f"{name}_{death}"
+        table = f"{name.replace(' ', '_')}_{death}"
+        whole = f"{database}.{table}"
+        if name.endswith("by path"):
+            table = whole = f"delta.`{directory}/{table}`"
         if name not in {*DEFINES, STREAM}:
             spark.sql(f"CREATE TABLE {table} (id INT, v INT) USING delta")
             spark.sql(f"INSERT INTO {table} VALUES (1, 1), (2, 2)")
         command = [sys.executable, "-m", "tests.statements.connect_kills", str(directory)]
-        given = [*command, url, name, f"{database}.{table}", str(death)]
+        given = [*command, url, name, whole, str(death)]
         return table, subprocess.run(given, check=False, capture_output=True, text=True)
 
     found: dict[str, Any] = {}
