@@ -421,7 +421,7 @@ def test_one_way_to_commit() -> None:
     assert callers == ["commands/finish.py"]
 
 
-MOST_QUESTIONS = 17
+MOST_QUESTIONS = 12
 """Places above the Spark layer that ask for the kind of session. The number may only shrink."""
 
 

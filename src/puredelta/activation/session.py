@@ -33,8 +33,7 @@ from puredelta.catalogs.settings import (
     require_own_name,
 )
 from puredelta.errors import InvalidRequestError, Message
-from puredelta.spark.jvm.gateway import has_class
-from puredelta.spark.session.session import is_connect, settings_of
+from puredelta.spark.session.session import has_extension, pyspark_package, settings_of
 from puredelta.version import __version__
 
 _NAME = "delta"
@@ -143,7 +142,7 @@ _JAR_CLASS = "io.delta.sql.DeltaSparkSessionExtension"
 _EXTENSIONS = "spark.sql.extensions"
 _CATALOG = "spark.sql.catalog.spark_catalog"
 _CATALOG_CLASS = "org.apache.spark.sql.delta."
-_CLASSIC, _CONNECT = "pyspark.sql", "pyspark.sql.connect"
+_CLASSIC = "pyspark.sql"
 
 _lock = threading.Lock()
 _active: dict[str, Patches] = {}
@@ -175,7 +174,7 @@ def activate(spark: SparkSession, *, delta_module: bool = False) -> bool:
         >>> reader = spark.read.format("delta").option("versionAsOf", 3)  # doctest: +SKIP
         >>> events = reader.load("/data/events")  # doctest: +SKIP
     """
-    if _has_jar(spark):
+    if has_extension(spark, _JAR_CLASS):
         warnings.warn(
             "This session has delta-spark's JAR, so puredelta.activate() changes nothing: its "
             "readers, writers and SQL are delta-spark's. Start the session without the JAR and "
@@ -184,7 +183,7 @@ def activate(spark: SparkSession, *, delta_module: bool = False) -> bool:
             stacklevel=2,
         )
         return False
-    package = _CONNECT if is_connect(spark) else _CLASSIC
+    package = pyspark_package(spark)
     if package == _CLASSIC and not _runs_sql(spark):  # a server runs it already
         return False
     if delta_module:
@@ -216,13 +215,6 @@ def _owners(package: str) -> dict[Owner, type]:
         inner = "classic.dataframe" if (package, owner) == (_CLASSIC, Owner.FRAME) else module
         found[owner] = getattr(importlib.import_module(f"{package}.{inner}"), name)
     return found
-
-
-def _has_jar(spark: SparkSession) -> bool:
-    """Tell whether delta-spark is in the session: on its class path, or configured on a server."""
-    if is_connect(spark):  # a client cannot see the server's classes
-        return _JAR_CLASS in (spark.conf.get(_EXTENSIONS, None) or "")
-    return has_class(spark, _JAR_CLASS)
 
 
 def _runs_sql(spark: SparkSession) -> bool:

@@ -57,11 +57,16 @@ from puredelta.protocol.actions.operations import Operation, streaming_update
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.catalog.catalog_entries import EntryName
 from puredelta.spark.catalog.unity_entries import creation_name, is_made_as_delta, is_name_taken
-from puredelta.spark.connect.shipped_code import has_package, names_delta, with_package
+from puredelta.spark.connect.shipped_code import names_delta, with_package
 from puredelta.spark.session.data_access import as_glob
 from puredelta.spark.session.delta_conf import REFUSED_BY_STREAMS
 from puredelta.spark.session.names import is_delta
-from puredelta.spark.session.session import is_connect, setting_of, settings_of
+from puredelta.spark.session.session import (
+    finds_package,
+    is_connect,
+    setting_of,
+    settings_of,
+)
 from puredelta.spark.session.storage import file_system_options, open_log
 from puredelta.spark.session.types import struct_as_nullable, without_table_metadata
 from puredelta.statements.names.names import existing_location, find_location, find_name
@@ -426,7 +431,7 @@ def delta_foreach_batch(original: Method) -> Method:
     """``df.writeStream.foreachBatch(function)``: over Connect the server gets this package, too."""
 
     def call(self: Any, func: Any) -> Any:
-        given, is_shipped = func, has_package(func) or not is_connect(session_behind(self))
+        given, is_shipped = func, finds_package(session_behind(self), func)
         if not is_shipped and callable(func) and names_delta(func):
             given = with_package(partial(_call_activated, func))
         answer = original(self, given)

@@ -76,8 +76,11 @@ _cached: dict[tuple[str, str, str], _CachedRelation] = {}
 def named_relations(spark: SparkSession, text: str) -> tuple[RelationName, ...]:
     """Return every table name in a text, by Spark's own parser; none if it refuses the text.
 
-    Names in the bodies of SQL functions that the text calls are among them.
+    Names in the bodies of SQL functions that the text calls are among them. None over Connect: a
+    client finds the names itself, and sends the rows along.
     """
+    if is_connect(spark):
+        return ()
     try:
         return _names_of(spark, parsed_plan(spark, text), text)
     except ParseException:

@@ -158,6 +158,13 @@ def find_inserted_table(spark: SparkSession, parts: Sequence[str]) -> PlanOrigin
     return table
 
 
+def leaves_of_view(spark: SparkSession, parts: Sequence[str]) -> Sequence[Plan] | None:
+    """Return what a view reads; None over Connect, where no client sees that."""
+    if is_connect(spark):
+        return None
+    return tuple(analyzed_plan(spark.table(quote_name(parts))).leaves)
+
+
 def _view_rows(spark: SparkSession, parts: Sequence[str]) -> DataFrame | None:
     """Return the rows of a temporary view, which may be a global one."""
     if len(parts) != 1 and (len(parts) != _GLOBAL_PARTS or parts[0].lower() != _GLOBAL):

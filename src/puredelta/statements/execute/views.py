@@ -26,15 +26,15 @@ from puredelta.spark.catalog.table_views import (
     ViewOrigin,
     find_inserted_table,
     find_view_origin,
+    leaves_of_view,
     path_view,
     shown_view,
 )
 from puredelta.spark.jvm.catalog import ViewEntry
-from puredelta.spark.jvm.frames import analyzed_plan
 from puredelta.spark.jvm.stored_text import define_view, relation_places, view_query
 from puredelta.spark.scan.table_rows import PlanOrigin, scanned_table
 from puredelta.spark.session.catalogs import current_namespace, find_identifier
-from puredelta.spark.session.names import display_name, parse_name, quote_name
+from puredelta.spark.session.names import display_name, parse_name
 from puredelta.spark.session.session import is_connect, no_rows
 from puredelta.statements.execute.connect_views import create_fixed_view, find_text_view
 from puredelta.statements.names.names import find_location, is_view, rows_in_catalog
@@ -206,11 +206,11 @@ def require_no_view(spark: SparkSession, name: TableName, operation: str) -> Non
     """
     if not is_view(spark, name):
         return
-    if not is_connect(spark):
-        plan = analyzed_plan(spark.table(quote_name(name.parts)))
-        if any(leaf.kind == "DataSourceV2Relation" for leaf in plan.leaves):
+    shown = leaves_of_view(spark, name.parts)
+    if shown is not None:
+        if any(leaf.kind == "DataSourceV2Relation" for leaf in shown):
             return  # another source, which may change its rows
-        if operation != "DELETE" and not any(map(scanned_table, plan.leaves)):
+        if operation != "DELETE" and not any(map(scanned_table, shown)):
             return
     raise InvalidRequestError(Message.UNSUPPORTED_SOURCE, operation=operation, view=str(name))
 

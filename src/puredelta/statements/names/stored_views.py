@@ -27,7 +27,6 @@ from puredelta.spark.jvm.catalog import SESSION_CATALOG, CatalogTable, ViewEntry
 from puredelta.spark.jvm.plans import RelationName
 from puredelta.spark.jvm.stored_text import RelationPlace, relation_places, view_rows
 from puredelta.spark.session.names import quote_name
-from puredelta.spark.session.session import is_connect
 from puredelta.statements.names.names import names_catalog
 from puredelta.statements.names.query_tables import may_need_names, with_views
 from puredelta.statements.names.views import Again, RowNames, TemporaryViews
@@ -46,8 +45,6 @@ def need_names(spark: SparkSession, views: Sequence[ViewEntry]) -> bool:
 
 def names_stored_view(spark: SparkSession, text: str) -> bool:
     """Tell whether a statement names a view that Spark cannot resolve, or one over such a view."""
-    if is_connect(spark):
-        return False
     names = named_relations(spark, without_changes_clauses(text))
     return need_names(spark, find_relations(spark, names).views)
 
