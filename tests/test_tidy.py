@@ -145,6 +145,7 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
             "log/changes/carried_rows.py",
             "log/skipping/calendar_gap.py",
             "log/skipping/derived.py",
+            "spark/resolve/text_conditions.py",
         }
     ),
     "one algorithm of a recipe": frozenset(
