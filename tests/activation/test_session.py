@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 import puredelta
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
 from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.jvm import catalog
 
 
 @pytest.fixture
@@ -158,3 +159,20 @@ def test_a_session_with_the_jar_is_left_alone(spark: SparkSession, monkeypatch: 
     with pytest.warns(UserWarning, match="has delta-spark's JAR"):
         assert not puredelta.activate(spark)
     assert not hasattr(vars(SparkSession)["sql"], "__wrapped__")
+
+
+def test_a_query_by_path_asks_the_catalog_for_nothing(
+    active: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither for the path nor for the field that holds its rows."""
+    path = str(tmp_path / "t")
+    puredelta.write(active.range(3), path)
+    asked = []
+    monkeypatch.setattr(catalog, "find_entry", lambda _, parts, **__: asked.append(parts))
+    assert active.sql(f"SELECT sum(id) FROM delta.`{path}`").first() == (3,)
+    assert active.sql("SELECT max(id) FROM {rows}", rows=active.range(3)).first() == (2,)
+    assert not asked
+    active.sql(f"SELECT id FROM delta.`{path}`").createOrReplaceTempView("field")
+    assert active.sql("SELECT id FROM field").count() == 3
+    active.catalog.dropTempView("field")
+    assert asked == [("field",)]

@@ -182,6 +182,7 @@ def _reads_changes(captured: CapturedOptions) -> bool:
 
 _MAY_NAME_TABLES = re.compile(r"\b(?:from|join|table)\b", re.IGNORECASE)
 _FIELD = re.compile(r"\{[^{}]*\}")
+_FIELD_NAME = "__puredelta_field"
 """A field of a template; its value is no table of the catalog."""
 _STREAM_START = "startingTimestamp"
 
@@ -324,7 +325,7 @@ def delta_sql(original: Method) -> Method:
         if is_connect(self):
             return _by_client(self, original, text, args, kwargs)
         require_for_spark(self, text)
-        found = _named(self, _FIELD.sub("field", text) if kwargs else text)
+        found = _named(self, _FIELD.sub(_FIELD_NAME, text) if kwargs else text)
         if need_names(self, found.views):
             result = run_query(self, text, args=args, fields=kwargs)
             if result is not None:
@@ -361,8 +362,10 @@ def _named(spark: SparkSession, text: str) -> NamedRelations:
     A text that cannot contain one is not read again, but a function that it calls may.
     """
     if _MAY_NAME_TABLES.search(text) is not None:
-        return find_relations(spark, named_relations(spark, text))
-    return find_relations(spark, names_in_expression(spark, text))
+        names = named_relations(spark, text)
+    else:
+        names = names_in_expression(spark, text)
+    return find_relations(spark, [name for name in names if name != (_FIELD_NAME,)])
 
 
 def delta_expressions(original: Method) -> Method:
