@@ -7,8 +7,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from puredelta.activation.writing import REFUSED_OPTIONS
-from puredelta.commands.write.options import WRITE_OPTIONS
+from puredelta.commands.write.options import REFUSED_OPTIONS, WRITE_OPTIONS
 from puredelta.spark.session.delta_conf import (
     ALLOW_DROP,
     ALLOW_RENAME,

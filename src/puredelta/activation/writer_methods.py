@@ -315,11 +315,11 @@ def delta_insert_into(original: Method) -> Method:
     """``df.write.insertInto(name)``."""
 
     def call(self: Any, tableName: Any, overwrite: bool | None = None) -> Any:
-        table = table_name(tableName)
-        if table is not None:
-            mode = (CapturedOptions.of(self).mode or "").lower()
-            replaces = mode == "overwrite" if overwrite is None else overwrite
-            if insert_into(rows_of(self), table, overwrite=replaces):
+        table, captured = table_name(tableName), CapturedOptions.of(self)
+        if table is not None and not captured.partition_by:  # Spark refuses partitionBy here
+            replaces = (captured.mode or "").lower() == "overwrite"
+            replaces = replaces if overwrite is None else overwrite
+            if insert_into(rows_of(self), captured, table, overwrite=replaces):
                 return None
         return original(self, tableName, overwrite)
 

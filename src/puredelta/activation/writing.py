@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -23,7 +21,7 @@ from puredelta.commands.create.definition import TableDefinition
 from puredelta.commands.create.registered import create_registered, define_registered
 from puredelta.commands.defined_columns import stored_columns
 from puredelta.commands.write.insert import InsertRequest, insert_rows
-from puredelta.commands.write.options import WRITE_OPTIONS, SaveMode, WriteOptions
+from puredelta.commands.write.options import SaveMode, WriteOptions, effective_options
 from puredelta.commands.write.write_table import WriteRequest, write_table
 from puredelta.errors import InvalidRequestError, Message, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
@@ -36,21 +34,11 @@ from puredelta.spark.session.catalogs import find_identifier
 from puredelta.spark.session.storage import file_system_options, open_log
 from puredelta.spark.session.types import to_spark
 from puredelta.spark.values.inserted_rows import stored_by_name
-from puredelta.spark.write.writer_settings import PARQUET_PREFIX
 from puredelta.statements.execute.views import find_insert_location
 from puredelta.statements.names.names import existing_location
 from puredelta.statements.parse.table_name import TableName
 
-logger = logging.getLogger(__name__)
-
 _PROPERTY_PREFIX = "delta."
-_KNOWN = frozenset(name.lower() for name in WRITE_OPTIONS)
-_OTHERS = frozenset({"path", "checkpointlocation", "queryname", "format"})
-"""Options for other parts of a writer."""
-REFUSED_OPTIONS = {
-    "targettable": "name the table in saveAsTable",
-}
-"""Unsupported options that would change the written rows, with the alternative."""
 
 
 def save(rows: DataFrame, captured: CapturedOptions, path: Any) -> None:
@@ -213,16 +201,20 @@ def _wrote_clustered(
     return True
 
 
-def insert_into(rows: DataFrame, name: TableName, *, overwrite: bool) -> bool:
+def insert_into(
+    rows: DataFrame, captured: CapturedOptions, name: TableName, *, overwrite: bool
+) -> bool:
     """Insert the rows by position; False if the table is no Delta table.
 
     Raises:
         pyspark.errors.AnalysisException: the values do not fit.
+        UnsupportedError: an option or a layout that is not implemented.
     """
     location = find_insert_location(rows.sparkSession, name)
     if location is None:
         return False
-    insert_rows(rows, open_log(rows.sparkSession, location), InsertRequest(overwrite=overwrite))
+    request = InsertRequest(overwrite=overwrite, options=write_options(captured))
+    insert_rows(rows, open_log(rows.sparkSession, location), request)
     return True
 
 
@@ -241,34 +233,7 @@ def write_options(captured: CapturedOptions) -> dict[str, str]:
     """
     if captured.layout is not None:
         raise UnsupportedError(Message.OPERATION_NOT_ALLOWED_LAYOUT, layout=captured.layout)
-    chosen: dict[str, str] = {}
-    for name, value in (captured.options or {}).items():
-        _require_possible(name, value)
-        is_property = name.lower().startswith(_PROPERTY_PREFIX)
-        if is_property or name.lower() in _KNOWN or name.startswith(PARQUET_PREFIX):
-            chosen[name] = value
-        elif name.lower() not in _OTHERS and not file_system_options({name: value}):
-            _say_unknown(name)
-    return chosen
-
-
-@cache
-def _say_unknown(name: str) -> None:
-    """Warn of an option, once per process."""
-    logger.warning(
-        "The write option %s has no effect on a Delta table. Options are %s and table properties "
-        "(delta.*).",
-        name,
-        ", ".join(WRITE_OPTIONS),
-    )
-
-
-def _require_possible(name: str, value: str) -> None:
-    reason = REFUSED_OPTIONS.get(name.lower())
-    if reason is not None:
-        raise UnsupportedError(
-            Message.INVALID_WRITE_OPTION_NOT_SUPPORTED, value=value, reason=reason, option=name
-        )
+    return effective_options(captured.options or {})
 
 
 _PATH = "path"

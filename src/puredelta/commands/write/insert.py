@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from puredelta.commands.write.options import SaveMode, replaces_partitions
+from puredelta.commands.write.options import SaveMode, WriteOptions
 from puredelta.commands.write.planned_write import WriteOutcome
 from puredelta.commands.write.write_table import WriteRequest, write_table
 from puredelta.errors import InvalidRequestError, Message
@@ -28,9 +28,7 @@ from puredelta.protocol.schema.types import (
     StructType,
 )
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.spark.session.delta_conf import AUTO_MERGE
 from puredelta.spark.session.names import display_name
-from puredelta.spark.session.session import settings_of
 from puredelta.spark.session.types import quoted_text, to_spark, to_spark_type
 from puredelta.spark.values.inserted_rows import has_fields_of, stored_as, with_new_fields
 
@@ -54,6 +52,8 @@ class InsertRequest:
     """The table's name in the statement, for errors; by default its path."""
     evolves: bool = False
     """Whether columns that only the rows have are added to the table, after its own."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """The options of the write, which decide as those of a DataFrame's."""
 
 
 EVERY_COLUMN = InsertRequest()
@@ -96,7 +96,8 @@ def plan_insert(
     if request.by_name and not request.columns:
         given = {name.lower() for name in rows.columns}
         chosen = [f for f in chosen if f.name.lower() in given]
-    evolves = request.evolves or AUTO_MERGE.flag(settings_of(rows.sparkSession))
+    asked = WriteOptions.of(rows.sparkSession, request.options)
+    evolves = request.evolves or asked.change.merge
     new = _new_columns(rows, config, chosen, request) if evolves else []
     columns, by_name = _stored_columns(
         rows.schema, to_spark(StructType(tuple(chosen))), new, request
@@ -106,9 +107,9 @@ def plan_insert(
     )
     fixed = _fixed_columns(config, request)
     values = {f.name: F.lit(value).cast(to_spark_type(f.type)) for f, value in fixed}
-    options: dict[str, object] = {"mergeSchema": True} if evolves else {}
+    options: dict[str, object] = {**request.options, **({"mergeSchema": True} if evolves else {})}
     where = request.replace_where
-    if request.overwrite and fixed and not replaces_partitions(rows.sparkSession):
+    if request.overwrite and fixed and not asked.replaces_partitions:
         where = _all_of([_is_value(f, value) for f, value in fixed])
     if where is not None:
         options["replaceWhere"] = where

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import cache
 
 from pyspark.sql import SparkSession
 
@@ -31,7 +33,10 @@ from puredelta.spark.session.delta_conf import (
     REPLACE_WHERE_DATA_COLUMNS,
 )
 from puredelta.spark.session.session import settings_of
+from puredelta.spark.session.storage import file_system_options
 from puredelta.spark.write.writer_settings import PARQUET_PREFIX
+
+logger = logging.getLogger(__name__)
 
 WRITE_OPTIONS = (
     "mergeSchema",
@@ -52,6 +57,14 @@ WRITE_OPTIONS = (
 )
 """By delta-spark's names."""
 
+REFUSED_OPTIONS = {
+    "targettable": "name the table in saveAsTable",
+}
+"""Unsupported options that would change the written rows, with the alternative."""
+
+_KNOWN = frozenset(name.lower() for name in WRITE_OPTIONS)
+_OTHERS = frozenset({"path", "checkpointlocation", "queryname", "format"})
+"""Options for other parts of a writer."""
 _PROPERTY_PREFIX = "delta."
 _PARTITION_OVERWRITE = "spark.sql.sources.partitionOverwriteMode"
 
@@ -202,10 +215,37 @@ class WriteOptions:
             raise InvalidRequestError(Message.OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE)
 
 
-def replaces_partitions(spark: SparkSession) -> bool:
-    """Return whether overwrites of the session replace only the partitions of their rows."""
-    conf = settings_of(spark)
-    return _is_dynamic(conf, {})
+def effective_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Return the options of a writer that have an effect; for others, which have none in
+    delta-spark either, warn once.
+
+    Raises:
+        UnsupportedError: one that is not implemented and must not be ignored.
+    """
+    chosen: dict[str, str] = {}
+    for name, value in options.items():
+        reason = REFUSED_OPTIONS.get(name.lower())
+        if reason is not None:
+            raise UnsupportedError(
+                Message.INVALID_WRITE_OPTION_NOT_SUPPORTED, value=value, reason=reason, option=name
+            )
+        is_property = name.lower().startswith(_PROPERTY_PREFIX)
+        if is_property or name.lower() in _KNOWN or name.startswith(PARQUET_PREFIX):
+            chosen[name] = value
+        elif name.lower() not in _OTHERS and not file_system_options({name: value}):
+            _say_unknown(name)
+    return chosen
+
+
+@cache
+def _say_unknown(name: str) -> None:
+    """Warn of an option, once per process."""
+    logger.warning(
+        "The write option %s has no effect on a Delta table. Options are %s and table properties "
+        "(delta.*).",
+        name,
+        ", ".join(WRITE_OPTIONS),
+    )
 
 
 def _split_options(options: Mapping[str, object]) -> tuple[dict[str, str], dict[str, str]]:

@@ -92,6 +92,8 @@ class InsertInto:
     if_not_exists: bool = False
     evolves: bool = False
     """``WITH SCHEMA EVOLUTION``."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """``WITH (name = value, ...)``."""
     beyond: str | None = None
     """A clause that is more than this, by its words."""
 
@@ -270,6 +272,7 @@ def _insert(plan: Any, query: Plan) -> InsertInto | None:
         replace_where=where,
         if_not_exists=bool(plan.ifPartitionNotExists()),
         evolves=_evolves(plan),
+        options=_relation_options(table),
         beyond=beyond,
         query=query,
     )
@@ -283,8 +286,14 @@ def _replace_where(plan: Any, query: Plan) -> InsertInto | None:
         by_name=bool(plan.isByName()),
         replace_where=_condition_text(plan.deleteExpr()),
         evolves=_evolves(plan),
+        options=_relation_options(plan.table()),
         query=query,
     )
+
+
+def _relation_options(relation: Any) -> dict[str, str]:
+    options = relation.options().asCaseSensitiveMap()
+    return {str(name): str(options.get(name)) for name in options}
 
 
 def _evolves(plan: Any) -> bool:

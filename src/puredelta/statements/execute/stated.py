@@ -267,7 +267,7 @@ def _read_insert(cursor: Cursor, target: TableInText, values: ServerValues) -> I
     }
     if cursor.sees("WITH", "("):
         cursor.skip()
-        cursor.group()
+        said["options"] = read_options(cursor)
     if cursor.accept("PARTITION"):
         parts = cursor.items_in_brackets(_partition_value, optional=False)
         said["open_partition"] = tuple(name for name, value in parts if value is None)

@@ -29,6 +29,7 @@ from puredelta.commands.defined_columns import column, stored_columns
 from puredelta.commands.dependent_rules import require_harmless
 from puredelta.commands.read_table import snapshot_of
 from puredelta.commands.write.insert import InsertRequest, PlannedInsert, plan_insert, value_columns
+from puredelta.commands.write.options import effective_options
 from puredelta.errors import (
     InvalidRequestError,
     Message,
@@ -133,6 +134,7 @@ def _request(statement: InsertInto) -> InsertRequest:
         partition=statement.partition,
         open_partition=statement.open_partition,
         by_name=statement.by_name,
+        options=effective_options(statement.options),
         overwrite=statement.overwrite,
         replace_where=statement.replace_where,
         evolves=statement.evolves,
