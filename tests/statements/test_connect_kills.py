@@ -12,7 +12,7 @@ from tests.statements.connect_kills import DEFINES, NEW, OLD, STATEMENTS, STREAM
 
 _MODULE = "tests.statements.connect_kills"
 _KILLED = -9
-_UNMADE = ("TABLE_OR_VIEW_NOT_FOUND", "DELTA_TABLE_NOT_FOUND")
+_UNMADE = ("TABLE_OR_VIEW_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "DELTA_PATH_DOES_NOT_EXIST")
 """A table that is not there, and a managed entry whose log is not there yet."""
 
 
