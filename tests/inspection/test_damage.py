@@ -6,9 +6,11 @@ import json
 import random
 import shutil
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -18,6 +20,7 @@ from puredelta.inspection.damage import data_files
 from puredelta.inspection.damage.deep import deep_findings
 from puredelta.inspection.damage.kinds import Damage
 from puredelta.inspection.findings import Finding, Severity
+from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Add, SetTransaction
 from puredelta.protocol.actions.paths import decode_path
 from puredelta.protocol.schema.types import LONG, StructField, StructType
@@ -611,3 +614,13 @@ def test_the_work_of_another_table_is_not_used(tmp_path: Path) -> None:
         kept.write_text(text)
         with pytest.raises(InvalidRequestError, match=r"kept\.json"):
             list(deep_findings(table.log, resume=kept))
+
+
+def test_decimals_that_other_engines_skip_wrongly(tmp_path: Path) -> None:
+    """delta-rs writes 2^63 - 1 as the bounds of 10^20; this library does not skip by it."""
+    deltalake = pytest.importorskip("deltalake", reason="an independent writer")
+    value = pa.array([Decimal(10**20)], pa.decimal128(38, 0))
+    deltalake.write_deltalake(str(tmp_path), pa.table({"a": value}))
+    found = {f.check: f for f in deep_findings(TableLog.open(str(tmp_path)))}
+    assert found["bounds"].severity is not Severity.OK
+    assert "column a" in found["bounds"].evidence[0]

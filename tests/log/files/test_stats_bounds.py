@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+from decimal import Decimal, localcontext
+from pathlib import Path
 from random import Random
 
 import pyarrow as pa
@@ -16,12 +18,14 @@ from puredelta.log.files.stats_columns import (
 )
 from puredelta.log.files.stats_json import StatisticsColumn
 from puredelta.log.files.value_order import single_precision
+from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.schema.types import (
     DATE,
     DOUBLE,
     FLOAT,
     TIMESTAMP,
     TIMESTAMP_NTZ,
+    DecimalType,
     PrimitiveType,
 )
 
@@ -85,3 +89,47 @@ def test_floats_are_moved_outward(kind: PrimitiveType) -> None:
     assert found.low.to_pylist() == [*(min(v, single_precision(v)) for v in values), None]
     assert found.high.to_pylist() == [*(max(v, single_precision(v)) for v in values), None]
     assert all(math.isfinite(v) for v in found.high.to_pylist()[:-1])
+
+
+_LONG_MAX = (1 << 63) - 1
+
+
+def _decimals(seed: int, kind: DecimalType) -> list[Decimal]:
+    """Return values of all lengths, those beside powers of ten and of two among them."""
+    random = Random(seed)
+    unscaled = [random.randrange(-(10**n), 10**n) for n in range(1, kind.precision + 1)]
+    unscaled += [n + off for n in (1 << 49, 1 << 53, 10**17, _LONG_MAX) for off in (-1, 0, 1)]
+    unscaled += [10**kind.precision - 1, 1 - 10**kind.precision]
+    with localcontext() as exact:
+        exact.prec = 50
+        return [Decimal(n).scaleb(-kind.scale) for n in unscaled if abs(n) < 10**kind.precision]
+
+
+@pytest.mark.parametrize(
+    "kind", [DecimalType(*one) for one in [(20, 2), (38, 0), (38, 37)]], ids=str
+)
+def test_decimals_that_delta_rs_wrote_as_doubles(tmp_path: Path, kind: DecimalType) -> None:
+    """A decimal with a scale is a double in its statistics, one without a 64-bit number."""
+    deltalake = pytest.importorskip("deltalake", reason="an independent writer")
+    values = _decimals(3, kind)
+    stored = pa.decimal128(kind.precision, kind.scale)
+    numbers = range(len(values))
+    rows = pa.table({"p": pa.array(numbers, pa.int32()), "a": pa.array(values, stored)})
+    deltalake.write_deltalake(str(tmp_path), rows, partition_by="p")
+    files = TableLog.open(str(tmp_path)).snapshot().files
+    found = read_stats_columns(files.rows["stats"], {("a",): kind}).leaves["a",]
+    assert found.low is not None
+    assert found.high is not None
+    places = [int(text) for text in files.partition_texts("p").to_pylist()]
+    assert sorted(places) == list(numbers)
+    bounds = zip(found.low.to_pylist(), found.high.to_pylist(), strict=True)
+    for place, (low, high) in zip(places, bounds, strict=True):
+        assert low is None or low <= values[place], values[place]
+        assert high is None or high >= values[place], values[place]
+
+
+def test_decimals_that_a_double_holds_keep_their_bounds() -> None:
+    for kind, value in ((DecimalType(20, 2), 1234567890.12), (DecimalType(38, 0), 123456789012)):
+        found = _read([value, None], kind)
+        wanted = pa.array([Decimal(str(value)), None], pa.decimal128(38, kind.scale))
+        assert found.low == found.high == wanted

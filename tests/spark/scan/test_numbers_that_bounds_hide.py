@@ -1,9 +1,10 @@
-"""No row with NaN, -0.0 or an infinity is missing: writers, conditions, and places that read."""
+"""No row with NaN, -0.0, an infinity or a long decimal is missing: writers, conditions, places."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from decimal import Decimal
 from itertools import product
 from pathlib import Path
 
@@ -264,3 +265,20 @@ def test_files_do_hide_such_rows(spark: SparkSession, tables: Tables) -> None:
     plain = spark.read.parquet(str(tables("pyarrow")))
     assert "GreaterThan(x,5.0)" in executed_plan(plain.where("x > 5"))
     assert {row.id for row in plain.where("x > 5").collect()} < wanted("x > 5")
+
+
+@pytest.mark.parametrize("text", ["999999999999999999.99", "123456789012345678.91"])
+def test_long_decimals_of_delta_rs(spark: SparkSession, tmp_path: Path, text: str) -> None:
+    """delta-rs writes doubles as their bounds: 9.999999999999999e17 as the greatest of these."""
+    deltalake = pytest.importorskip("deltalake", reason="an independent writer")
+    path = str(tmp_path / "t")
+    for number, value in enumerate((text, "-" + text)):
+        key = pa.array([Decimal(value)], pa.decimal128(20, 2))
+        rows = pa.table({"k": key, "v": pa.array([number], pa.int64())})
+        deltalake.write_deltalake(path, rows, mode="append")
+    source = spark.sql(f"SELECT CAST('{text}' AS DECIMAL(20,2)) k, 7L v")
+    assert puredelta.read(spark, path).where(f"k = {text}BD").select("v").collect() == [(0,)]
+    merge = DeltaTable.forPath(spark, path).alias("t").merge(source.alias("s"), "t.k = s.k")
+    merge.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+    rows = puredelta.read(spark, path).select("v").orderBy("v").collect()
+    assert rows == [(1,), (7,)]

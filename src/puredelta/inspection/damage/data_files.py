@@ -23,7 +23,7 @@ from puredelta.log.files.file_stats import StatisticsReader
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.files.parquet_footer import map_footers, read_end_of
 from puredelta.log.files.row_counts import physical_rows
-from puredelta.log.files.stats_columns import read_stats_columns
+from puredelta.log.files.stats_columns import read_raw_statistics, typed_statistics
 from puredelta.log.files.stats_json import StatisticsColumn
 from puredelta.log.maintenance.garbage import visible_to_vacuum
 from puredelta.log.replay.snapshot import Snapshot
@@ -220,20 +220,32 @@ def _check_statistics(
         ],
         pa.string(),
     )
-    said = read_stats_columns(files.rows["stats"], leaves)
-    true = read_stats_columns(proven, leaves)
+    said = _as_written(files.rows["stats"], leaves)
+    true = _as_written(proven, leaves)
     paths = files.rows["path"].to_pylist()
     is_tight = pc.equal(files.deleted_counts(), 0).to_numpy(zero_copy_only=False)
     for path, kind in leaves.items():
         name = ".".join(path)
-        compared = _compare(said.leaves[path], true.leaves[path], kind, is_tight)
+        compared = _compare(said[path], true[path], kind, is_tight)
         for damage, places in compared:
             for place in places:
                 found.add(damage, f"{paths[place]}: column {name}")
         if path in required:
-            counts = pc.fill_null(true.leaves[path].null_count, 0)
+            counts = pc.fill_null(true[path].null_count, 0)
             for place in np.flatnonzero(counts.to_numpy(zero_copy_only=False)).tolist():
                 found.add(Damage.NULL_IN_COLUMN, f"{paths[place]}: column {required[path]}")
+
+
+def _as_written(
+    texts: pa.Array | pa.ChunkedArray, leaves: Mapping[LeafPath, DataType]
+) -> Mapping[LeafPath, StatisticsColumn]:
+    """Return the statistics, with the bounds of decimals as other engines take them."""
+    raw = read_raw_statistics(texts, leaves)
+    typed = typed_statistics(raw, leaves)
+    return {
+        path: (raw if isinstance(kind, DecimalType) else typed).leaves[path]
+        for path, kind in leaves.items()
+    }
 
 
 def _compare(

@@ -6,7 +6,8 @@ Python parses those of its thread's part one by one, and a text that cannot be r
 absent. What is not understood is null, which means unknown, and a file with an unknown bound is
 never skipped (X-69, X-72).
 
-Writers truncate timestamps to milliseconds, a maximum too; reading undoes that (X-65).
+Writers truncate timestamps to milliseconds, a maximum too; reading undoes that (X-65). delta-rs
+writes decimals as doubles, or as 64-bit numbers at most: reading moves their bounds outward.
 
 A statement needs the same columns of the same files several times: for every rule that skips
 files, and to look up keys in the files that are left. Each of these steps passes on what it has
@@ -16,6 +17,7 @@ parsed.
 from __future__ import annotations
 
 import datetime as dt
+import decimal
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -37,14 +39,25 @@ from puredelta.log.files.stats_json import (
     read_with_python,
     text_batches,
 )
-from puredelta.log.files.value_order import FLOATING
+from puredelta.log.files.value_order import FLOATING, LONG_MAX, LONG_MIN
 from puredelta.protocol.schema.timestamps import parse_date, parse_timestamp
-from puredelta.protocol.schema.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, DataType, PrimitiveType
+from puredelta.protocol.schema.types import (
+    DATE,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    DataType,
+    DecimalType,
+    PrimitiveType,
+)
 
 ReadStatistics: TypeAlias = Callable[[pa.StringArray, Mapping[Path, DataType]], StatsColumns]
 
 _TRUNCATED_MICROS = 1000
 """Writers truncate timestamps to milliseconds: the true maximum is up to one later (X-65)."""
+_LOSSLESS_BITS = 49
+"""Of the 53 of a double: four are for the error of a power of ten."""
+_DOUBLE_DIGITS = 17
+"""The most that are written of a double."""
 _TIME = r"[T ](?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,6})?"
 _UNZONED = rf"^[12][0-9]{{3}}-[0-9]{{2}}-[0-9]{{2}}{_TIME}$"
 _ZONED = _UNZONED.removesuffix("$") + "Z$"
@@ -107,6 +120,9 @@ def _typed(raw: StatisticsColumn, data_type: DataType) -> StatisticsColumn:
     if low is None or high is None:
         return raw
     match data_type:
+        case DecimalType():
+            low = _beyond_doubles(low, data_type.scale, decimal.ROUND_FLOOR)
+            high = _beyond_doubles(high, data_type.scale, decimal.ROUND_CEILING)
         case PrimitiveType() if data_type in FLOATING:
             low, high = _rounded_outward(low, np.fmin), _rounded_outward(high, np.fmax)
         case PrimitiveType() if data_type == DATE:
@@ -129,6 +145,38 @@ def _rounded_outward(bound: pa.Array, pick: Callable[[Any, Any], Any]) -> pa.Arr
         single = values.astype(np.float32).astype(np.float64)
     outward = pick(values, np.where(np.isinf(single), values, single))
     return pa.array(outward, pa.float64(), from_pandas=True)
+
+
+def _beyond_doubles(bound: pa.Array, scale: int, rounding: str) -> pa.Array:
+    """Move long decimals outward by what a double, and its division by a power of ten, may lose.
+
+    Shorter ones lose less than a unit, which the reading of JSON has rounded outward. What has more
+    digits than are written of a double, and is none, was written as a decimal.
+    """
+    longest = decimal.Decimal(1 << _LOSSLESS_BITS).scaleb(-scale)
+    is_long = pc.greater_equal(pc.abs(bound), pa.scalar(longest, bound.type))
+    is_long = pc.fill_null(is_long, False)  # noqa: FBT003
+    if not pc.any(is_long, min_count=0).as_py():
+        return bound
+    unit = decimal.Decimal(1).scaleb(-scale)
+    exact = decimal.Context(prec=80)
+    fitting = decimal.Context(prec=38, rounding=rounding, traps=[decimal.InvalidOperation])
+
+    def moved(value: decimal.Decimal) -> decimal.Decimal | None:
+        if value in (LONG_MIN, LONG_MAX):  # delta-rs writes them for all that is beyond
+            return None
+        digits = exact.normalize(value).as_tuple().digits
+        if len(digits) > _DOUBLE_DIGITS and decimal.Decimal(float(value)) != value:
+            return value
+        lost = exact.divide(exact.abs(value), decimal.Decimal(1 << _LOSSLESS_BITS))
+        sign = -1 if rounding == decimal.ROUND_FLOOR else 1
+        try:
+            return exact.fma(lost, sign, value).quantize(unit, context=fitting)
+        except decimal.InvalidOperation:
+            return None
+
+    values = pa.array(map(moved, bound.filter(is_long).to_pylist()), bound.type)
+    return pc.replace_with_mask(bound, is_long, values)
 
 
 def _dates(texts: pa.Array) -> pa.Array:
