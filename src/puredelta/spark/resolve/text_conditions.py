@@ -245,10 +245,8 @@ def _may_be_more(tokens: Sequence[Token], columns: frozenset[str], known: set[_S
     for before, part in _parts(tokens, known):
         names = _names_in(part, columns)
         compares = any(_is_one_of(token, _COMPARES) for token in part)
-        if any(
-            one.means("AS") and two.means("(") for one, two in zip(part, part[2:], strict=False)
-        ):
-            return True  # new names of several columns
+        if _renames_columns(part):
+            return True
         if (compares and _has_constant(part)) or (not compares and before in _CONDITIONS):
             compared |= names
         else:
