@@ -234,6 +234,7 @@ def _write_request(
         partition_by=[partition_by] if isinstance(partition_by, str) else partition_by,
         options=options or {},
         created=created,
+        needs_partitions=True,
     )
 
 

@@ -92,9 +92,8 @@ def classic(**settings: str) -> Any:
     ],
 )
 def test_settings_of_delta_spark_without_its_jar(
-    settings: dict[str, str], runs: bool, words: str | None, monkeypatch: pytest.MonkeyPatch
+    settings: dict[str, str], runs: bool, words: str | None
 ) -> None:
-    monkeypatch.setattr(session, "is_connect", lambda _: False)
     spark = classic(**settings)
     if words is None:
         with warnings.catch_warnings():

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.errors import AnalysisException, UnsupportedOperationException
-from pyspark.sql import Column, SparkSession
+from pyspark.sql import Column, DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
 
 import puredelta
@@ -191,3 +191,65 @@ def test_properties_say_where_a_table_is_and_what_it_is(
             of_path.tableProperty("location", place).create()
     finally:
         spark.sql("DROP TABLE IF EXISTS placed")
+
+
+NOT_FOUND = "DELTA_PARTITION_COLUMN_NOT_FOUND"
+NO_PARTITION: dict[str, tuple[Callable[[DataFrame, str], object], bool]] = {
+    "save": (lambda rows, t: saver(rows, "append").save(t), True),
+    "save merging": (lambda rows, t: saver(rows, "append", mergeSchema="true").save(t), True),
+    "save over": (lambda rows, t: saver(rows, "overwrite").save(t), True),
+    "save over a part": (
+        lambda rows, t: saver(rows, "overwrite", replaceWhere="id = 1").save(t),
+        True,
+    ),
+    "save dynamically": (
+        lambda rows, t: saver(rows, "overwrite", partitionOverwriteMode="dynamic").save(t),
+        True,
+    ),
+    "write": (lambda rows, t: puredelta.write(rows, t, mode="append"), True),
+    "saveAsTable": (lambda rows, t: saver(rows, "append").saveAsTable(f"delta.`{t}`"), False),
+    "saveAsTable over": (
+        lambda rows, t: saver(rows, "overwrite").saveAsTable(f"delta.`{t}`"),
+        True,
+    ),
+    "append": (lambda rows, t: rows.writeTo(f"delta.`{t}`").append(), False),
+    "overwrite": (lambda rows, t: rows.writeTo(f"delta.`{t}`").overwrite(F.lit(True)), False),
+    "overwritePartitions": (
+        lambda rows, t: rows.writeTo(f"delta.`{t}`").overwritePartitions(),
+        True,
+    ),
+    "by name": (lambda rows, t: insert(rows, f"INTO delta.`{t}` BY NAME"), False),
+    "by a list": (lambda rows, t: insert(rows, f"OVERWRITE delta.`{t}` (id, q)"), False),
+}
+"""Ways of writing, and whether delta-spark 4.4.0 refuses rows without the partition column."""
+
+
+def saver(rows: DataFrame, mode: str, **options: str) -> DataFrameWriter:
+    return rows.write.format("delta").mode(mode).options(**options)
+
+
+def insert(rows: DataFrame, words: str) -> object:
+    return rows.sparkSession.sql(f"INSERT {words} SELECT * FROM {{rows}}", rows=rows)
+
+
+@pytest.mark.parametrize("way", NO_PARTITION)
+@pytest.mark.parametrize("value", [None, "DEFAULT 9", "GENERATED ALWAYS AS (CAST(id AS INT))"])
+def test_rows_without_the_partition_column(
+    active: SparkSession, tmp_path: Path, way: str, value: str | None
+) -> None:
+    path = str(tmp_path / "t")
+    active.sql(
+        f"CREATE TABLE delta.`{path}` (id BIGINT, p INT {value or ''}, q STRING) USING delta "
+        "PARTITIONED BY (p) TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')"
+    )
+    write, refused = NO_PARTITION[way]
+    rows = active.range(5, 6).selectExpr("id", "'x' AS q")
+    if refused and value is None:
+        with pytest.raises(DeltaError, match="Partition column 'p'") as caught:
+            write(rows, path)
+        assert caught.value.getCondition() == NOT_FOUND
+        assert not TableLog.open(path).snapshot().files.rows.num_rows
+    elif way != "save over a part":  # its rows are judged after they are completed
+        write(rows, path)
+        wanted = {None: None, "DEFAULT 9": 9}.get(value, 5)
+        assert active.read.format("delta").load(path).collect() == [(5, wanted, "x")]

@@ -7,7 +7,7 @@ name, and values are cast to the types of the table.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
@@ -36,6 +36,7 @@ from puredelta.statements.parse.table_name import TableName
 _LOCATION = "location"
 _EVERY_ROW = "true"
 _REPLACE_WHERE = "replaceWhere"
+_DYNAMIC = {"partitionOverwriteMode": "dynamic"}
 _REPLACEMENTS = frozenset({CreateMode.REPLACE, CreateMode.CREATE_OR_REPLACE})
 
 
@@ -75,7 +76,7 @@ def overwrite(
 
 def overwrite_partitions(captured: CapturedOptions, table: TableOptions, name: TableName) -> bool:
     """Replace every partition of the rows; False if the table is no Delta table."""
-    return _write(captured, table, name, SaveMode.OVERWRITE, {"partitionOverwriteMode": "dynamic"})
+    return _write(captured, table, name, SaveMode.OVERWRITE, _DYNAMIC)
 
 
 def define(
@@ -123,13 +124,17 @@ def _write(
     table: TableOptions,
     name: TableName,
     mode: SaveMode,
-    extra: dict[str, str],
+    extra: Mapping[str, str],
 ) -> bool:
     log = _find_log(table, name)
     if log is None:
         return False
-    options = write_options(captured.with_options(extra))
-    write_table(stored(table.rows, log), log, WriteRequest(mode=mode, options=options))
+    request = WriteRequest(
+        mode=mode,
+        options=write_options(captured.with_options(extra)),
+        needs_partitions=extra == _DYNAMIC,
+    )
+    write_table(stored(table.rows, log), log, request)
     return True
 
 

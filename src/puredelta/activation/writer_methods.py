@@ -103,6 +103,7 @@ class StreamSink:
             partition_by=self.partition_by,
             options={**self.options, "txnAppId": query_id, "txnVersion": str(batch_id)},
             record=operation,
+            needs_partitions=True,
         )
         write_table(batch, log or self.open(batch.sparkSession), request)
 

@@ -51,7 +51,7 @@ def save(rows: DataFrame, captured: CapturedOptions, path: Any) -> None:
     given = file_system_options(captured.options or {})
     log = open_log(rows.sparkSession, require_path(captured, path), storage_options=given)
     if not _wrote_clustered(rows, captured, log):
-        _write(rows, captured, log)
+        _write(rows, captured, log, needs_partitions=True)
 
 
 def save_as_table(
@@ -131,7 +131,13 @@ def _write_known(
         return
     if read is not None:
         captured = _unpartitioned(captured, read.config.partition_columns)
-    _write(rows, captured, log, record=operation if replaces else None)
+    _write(
+        rows,
+        captured,
+        log,
+        record=operation if replaces else None,
+        needs_partitions=mode is not SaveMode.APPEND,
+    )
 
 
 def _unpartitioned(captured: CapturedOptions, known: Sequence[str]) -> CapturedOptions:
@@ -146,12 +152,14 @@ def _write(
     log: TableLog,
     *,
     record: Callable[[TableConfig], Operation] | None = None,
+    needs_partitions: bool,
 ) -> None:
     request = WriteRequest(
         mode=_mode(captured),
         partition_by=captured.partition_by,
         options=write_options(captured),
         record=record,
+        needs_partitions=needs_partitions,
     )
     write_table(rows, log, request)
 

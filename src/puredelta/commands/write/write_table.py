@@ -39,6 +39,7 @@ from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.operations import Operation, WriteMode, write
 from puredelta.protocol.features.property_checks import checked_properties
 from puredelta.protocol.schema.types import StructType
+from puredelta.protocol.table.schema_checks import require_partition_columns
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.resolve.bound_columns import outer_alias, under_alias
 from puredelta.spark.resolve.table_attributes import table_identity
@@ -75,6 +76,9 @@ class WriteRequest:
     """The operation in the history, if not WRITE."""
     check: Callable[[DataFrame], DataFrame] | None = None
     """Called with the rows after all other checks; returns the rows to write."""
+    needs_partitions: bool = False
+    """Whether the rows must have the columns that partition the table, as those of a DataFrame's
+    writer. Otherwise a missing value is NULL. A default or a generated value serves in any case."""
 
 
 def write_table(
@@ -200,14 +204,19 @@ def _planned_config(
     if overwrites and len(existing.files):
         require_removable(existing.config)
     require_no_explicit_identity(schema, existing.config)
+    change = SchemaChange(
+        merge=options.change.merge,
+        overwrite=options.change.overwrite and overwrites and not options.replaces_rows,
+    )
+    if request.needs_partitions and not change.overwrite:
+        filled = {*existing.config.generated_columns, *existing.config.column_defaults}
+        wanted = [name for name in existing.config.partition_columns if name not in filled]
+        require_partition_columns(schema, wanted)
     return config_for_rows(
         existing.config,
         schema,
         request.partition_by,
-        change=SchemaChange(
-            merge=options.change.merge,
-            overwrite=options.change.overwrite and overwrites and not options.replaces_rows,
-        ),
+        change=change,
         case_sensitive=case_sensitive,
     )
 

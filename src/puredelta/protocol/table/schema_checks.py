@@ -6,7 +6,7 @@ Readers are not this strict.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from puredelta.errors import InvalidRequestError, Message
 from puredelta.protocol.features.properties import ColumnMappingMode
@@ -84,6 +84,16 @@ def resolve_partition_columns(schema: StructType, names: Sequence[str]) -> tuple
     for field in fields:
         require_partition_type(field)
     return resolved
+
+
+def require_partition_columns(schema: StructType, names: Iterable[str]) -> None:
+    """Require that rows have the columns that partition a table; case is ignored.
+
+    Raises:
+        InvalidRequestError: one is missing (DELTA_PARTITION_COLUMN_NOT_FOUND).
+    """
+    for name in names:
+        _find(schema, name)
 
 
 def _find(schema: StructType, name: str) -> StructField:
