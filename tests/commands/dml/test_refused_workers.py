@@ -33,6 +33,7 @@ def refused(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         patched.setattr(workers, "_collected", _refuse)
         yield
     workers._REFUSALS.clear()
+    workers._LACKING.clear()
 
 
 @pytest.fixture
@@ -78,6 +79,7 @@ def test_workers_that_can_are_not_suspected(
     with monkeypatch.context() as patched:
         patched.setattr(workers, "_collected", _refuse)
         merge_of(spark, path).dry_run()
+    monkeypatch.setattr(workers, "LACKING_SECONDS", -1.0)
     report: Any = merge_of(spark, path).execute().report
     assert "looked up" in chosen(report, "search")
     assert "refuse" not in chosen(merge_of(spark, path).explain(), "search")
