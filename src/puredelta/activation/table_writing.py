@@ -36,7 +36,6 @@ from puredelta.statements.parse.table_name import TableName
 _LOCATION = "location"
 _EVERY_ROW = "true"
 _REPLACE_WHERE = "replaceWhere"
-_DYNAMIC = {"partitionOverwriteMode": "dynamic"}
 _REPLACEMENTS = frozenset({CreateMode.REPLACE, CreateMode.CREATE_OR_REPLACE})
 
 
@@ -76,7 +75,8 @@ def overwrite(
 
 def overwrite_partitions(captured: CapturedOptions, table: TableOptions, name: TableName) -> bool:
     """Replace every partition of the rows; False if the table is no Delta table."""
-    return _write(captured, table, name, SaveMode.OVERWRITE, _DYNAMIC)
+    dynamic = {"partitionOverwriteMode": "dynamic"}
+    return _write(captured, table, name, SaveMode.OVERWRITE, dynamic, needs_partitions=True)
 
 
 def define(
@@ -125,6 +125,8 @@ def _write(
     name: TableName,
     mode: SaveMode,
     extra: Mapping[str, str],
+    *,
+    needs_partitions: bool = False,
 ) -> bool:
     log = _find_log(table, name)
     if log is None:
@@ -132,7 +134,7 @@ def _write(
     request = WriteRequest(
         mode=mode,
         options=write_options(captured.with_options(extra)),
-        needs_partitions=extra == _DYNAMIC,
+        needs_partitions=needs_partitions,
     )
     write_table(stored(table.rows, log), log, request)
     return True
