@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
@@ -170,10 +170,11 @@ class TokenCursor:
     Nothing raises here: `puredelta.statements.parse.cursor` adds the syntax errors.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, tokens: Sequence[Token] | None = None) -> None:
+        """``tokens`` are all of the text, if they are known."""
         self.text = text
-        self._unread = read_tokens(text)
-        self._tokens: list[Token] = []
+        self._unread = read_tokens(text) if tokens is None else iter(())
+        self._tokens = [] if tokens is None else list(tokens)
         self.position = 0
         """The number of the next token."""
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from puredelta.protocol.schema.sql_lexer import (
     Token,
+    TokenCursor,
     TokenKind,
     is_identifier,
     keywords,
@@ -113,10 +114,12 @@ def plain_selects(text: str) -> Iterator[PlainSelect]:
     ['t', 'u']
     """
     tokens = tokenize(text)
+    cursor = TokenCursor(text, tokens)
     for at, token in enumerate(tokens):
         is_start = at == 0 or any(map(tokens[at - 1].means, _BEFORE))
         if token.means("SELECT") and is_start:
-            found = _Reader(text, tokens, at).select()
+            cursor.position = at
+            found = _select(cursor)
             if found is not None:
                 yield found
 
@@ -129,107 +132,93 @@ def whole_select(text: str) -> PlainSelect | None:
     return found
 
 
-class _Reader:
-    """Reads one query from its SELECT on."""
-
-    def __init__(self, text: str, tokens: Sequence[Token], at: int) -> None:
-        self._text = text
-        self._tokens = tokens
-        self._first = at
-        self._at = at + 1
-
-    def select(self) -> PlainSelect | None:
-        items = self._items()
-        relation = self._relation() if items else None
-        if not items or relation is None or self._sees(".") or self._sees("("):
-            return None
-        alias = self._alias()
-        if self._sees("("):
-            return None
-        condition = self._condition() if self._accept("WHERE") else None
-        if not self._is_end() or condition == "":
-            return None
-        return PlainSelect(
-            start=self._tokens[self._first].start,
-            end=self._tokens[self._at - 1].end,
-            items=tuple(items),
-            relation=relation,
-            alias=alias,
-            condition=condition,
-        )
-
-    def _relation(self) -> str | PlainSelect | None:
-        if not self._accept("("):
-            return self._name()
-        if not self._sees("SELECT"):
-            return None
-        inner = _Reader(self._text, self._tokens, self._at)
-        found = inner.select()
-        self._at = inner._at
-        return found if self._accept(")") else None
-
-    def _items(self) -> list[SelectedItem] | None:
-        """Read the items and FROM; None where they are not plain."""
-        if any(map(self._sees, _NOT_ITEMS)):
-            return None
-        items: list[SelectedItem] = []
-        some: list[Token] = []
-        depth = 0
-        while self._at < len(self._tokens):
-            token = self._tokens[self._at]
-            self._at += 1
-            depth += token.means("(") - token.means(")")
-            if depth < 0 or token.means("SELECT") or token.text == "/*+":
-                return None
-            is_from = token.means("FROM")
-            if depth == 0 and (is_from or token.means(",")):
-                item = _item(some)
-                if item is None:
-                    return None
-                items.append(item)
-                if is_from:
-                    return items
-                some = []
-            else:
-                some.append(token)
+def _select(cursor: TokenCursor) -> PlainSelect | None:
+    """Read a query from its SELECT on."""
+    start = _place(cursor, 0)
+    cursor.skip()
+    items = _items(cursor)
+    relation = _relation(cursor) if items else None
+    if not items or relation is None or cursor.sees(".") or cursor.sees("("):
         return None
+    explicit = cursor.accept("AS")
+    alias = accept_plain_name(cursor) if explicit or cursor.word not in _CLAUSES else None
+    if cursor.sees("("):
+        return None
+    condition = _condition(cursor) if cursor.accept("WHERE") else None
+    if not _is_end(cursor) or condition == "":
+        return None
+    return PlainSelect(
+        start=start.start,
+        end=_place(cursor, -1).end,
+        items=tuple(items),
+        relation=relation,
+        alias=alias,
+        condition=condition,
+    )
 
-    def _alias(self) -> str | None:
-        explicit = self._accept("AS")
-        if not explicit and any(map(self._sees, _CLAUSES)):
+
+def _relation(cursor: TokenCursor) -> str | PlainSelect | None:
+    if not cursor.accept("("):
+        return accept_plain_name(cursor)
+    found = _select(cursor) if cursor.sees("SELECT") else None
+    return found if cursor.accept(")") else None
+
+
+def _items(cursor: TokenCursor) -> list[SelectedItem] | None:
+    """Read the items and FROM; None where they are not plain."""
+    if cursor.word in _NOT_ITEMS:
+        return None
+    items: list[SelectedItem] = []
+    some: list[Token] = []
+    depth = 0
+    while (token := cursor.peek()) is not None:
+        cursor.skip()
+        depth += token.means("(") - token.means(")")
+        if depth < 0 or token.means("SELECT") or token.text == "/*+":
             return None
-        return self._name()
+        is_from = token.means("FROM")
+        if depth == 0 and (is_from or token.means(",")):
+            item = _item(some)
+            if item is None:
+                return None
+            items.append(item)
+            if is_from:
+                return items
+            some = []
+        else:
+            some.append(token)
+    return None
 
-    def _condition(self) -> str:
-        first, depth = self._at, 0
-        while self._at < len(self._tokens) and not (depth == 0 and self._is_end()):
-            token = self._tokens[self._at]
-            depth += token.means("(") - token.means(")")
-            if token.kind is TokenKind.WORD and token.text.upper() in _CLAUSES:
-                return ""
-            self._at += 1
-        if first == self._at:
+
+def _condition(cursor: TokenCursor) -> str:
+    start, depth = cursor.position, 0
+    while not (depth == 0 and _is_end(cursor)) and (token := cursor.peek()) is not None:
+        depth += token.means("(") - token.means(")")
+        if cursor.word in _CLAUSES:
             return ""
-        return self._text[self._tokens[first].start : self._tokens[self._at - 1].end]
+        cursor.skip()
+    if start == cursor.position:
+        return ""
+    return cursor.text[_place(cursor, start - cursor.position).start : _place(cursor, -1).end]
 
-    def _is_end(self) -> bool:
-        if self._at >= len(self._tokens) or self._sees(")"):
-            return True
-        return any(map(self._sees, _END))
 
-    def _name(self) -> str | None:
-        if self._at >= len(self._tokens) or not _is_name(self._tokens[self._at]):
-            return None
-        self._at += 1
-        return unquoted(self._tokens[self._at - 1])
+def _is_end(cursor: TokenCursor) -> bool:
+    return cursor.is_done or cursor.sees(")") or cursor.word in _END
 
-    def _sees(self, word: str) -> bool:
-        return self._at < len(self._tokens) and self._tokens[self._at].means(word)
 
-    def _accept(self, word: str) -> bool:
-        found = self._sees(word)
-        self._at += found
-        return found
+def _place(cursor: TokenCursor, ahead: int) -> Token:
+    token = cursor.peek(ahead)
+    assert token is not None  # noqa: S101 - it was read
+    return token
+
+
+def accept_plain_name(cursor: TokenCursor) -> str | None:
+    """Step over one identifier; None for anything else, and in double quotes."""
+    token = cursor.peek()
+    if token is None or not _is_name(token):
+        return None
+    cursor.skip()
+    return unquoted(token)
 
 
 def _is_name(token: Token) -> bool:

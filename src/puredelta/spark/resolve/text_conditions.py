@@ -20,6 +20,7 @@ from typing import TypeAlias
 from puredelta.protocol.schema.predicates import And, Or, Predicate, conjuncts
 from puredelta.protocol.schema.sql_lexer import (
     Token,
+    TokenCursor,
     TokenKind,
     is_identifier,
     keywords,
@@ -28,6 +29,7 @@ from puredelta.protocol.schema.sql_lexer import (
 )
 from puredelta.spark.resolve.predicate_from_message import is_understood
 from puredelta.spark.resolve.predicate_from_sql import Names, parse_predicate
+from puredelta.spark.resolve.select_text import accept_plain_name
 
 _AFTER_FROM = keywords(
     "GROUP ORDER HAVING LIMIT OFFSET WINDOW QUALIFY CLUSTER DISTRIBUTE SORT UNION INTERSECT EXCEPT "
@@ -37,6 +39,7 @@ _NO_ALIAS = _AFTER_FROM | keywords(
     "WHERE ON USING JOIN INNER CROSS LEFT RIGHT FULL NATURAL SEMI ANTI LATERAL PIVOT UNPIVOT "
     "TABLESAMPLE FOR VERSION TIMESTAMP CHANGES SELECT INSERT MAP REDUCE MATCH_RECOGNIZE"
 )
+_AFTER_ON = _NO_ALIAS | keywords(",")
 _CONDITIONS = keywords("WHERE AND OR ON HAVING QUALIFY NOT")
 _CUTS = _CONDITIONS | keywords(
     "SELECT FROM JOIN GROUP ORDER BY LIMIT WHEN THEN ELSE END CASE UNION INTERSECT EXCEPT MINUS "
@@ -79,7 +82,8 @@ def text_conditions(
     known = frozenset(name.lower() for name in columns)
     spans: set[_Span] = set()
     uses: list[tuple[Predicate, ...]] = []
-    for alias, others, conditions in _uses(tokens, table):
+    cursor = TokenCursor(text, tokens)
+    for alias, others, conditions in _uses(cursor, tokens, table):
         found: list[Predicate] = []
         # A field of a struct is no column of another relation that has the name of the struct.
         for first, end in () if known & others else conditions:
@@ -94,7 +98,7 @@ def text_conditions(
         said = uses[0] if len(uses) == 1 else (Or(tuple(map(And, uses))),)
     # Of two scans of a table the optimizer's answer is not understood.
     may_be_more = len(places) == 1 and (
-        _names_others(tokens, tables) or _may_be_more(tokens, known, spans)
+        _names_others(cursor, tokens, tables) or _may_be_more(tokens, known, spans)
     )
     return TextConditions(said, may_be_more)
 
@@ -102,12 +106,13 @@ def text_conditions(
 # --- conditions that are surely true ---------------------------------------------------------
 
 
-def _uses(tokens: Sequence[Token], table: str) -> Iterator[tuple[str, frozenset[str], list[_Span]]]:
+def _uses(
+    cursor: TokenCursor, tokens: Sequence[Token], table: str
+) -> Iterator[tuple[str, frozenset[str], list[_Span]]]:
     """Yield the places that read a table: its alias, those of other relations, the conditions."""
     for at, token in enumerate(tokens):
         if token.means("FROM"):
-            found = _From(tokens, at + 1).read()
-            relations, conditions = found or ([], [])
+            relations, conditions = _From(cursor, at + 1).read() or ([], [])
             for n, (name, alias) in enumerate(relations):
                 if name == table:
                     others = relations[:n] + relations[n + 1 :]
@@ -117,100 +122,75 @@ def _uses(tokens: Sequence[Token], table: str) -> Iterator[tuple[str, frozenset[
 class _From:
     """Reads relations, joined by inner joins, and the conditions on them."""
 
-    def __init__(self, tokens: Sequence[Token], at: int) -> None:
-        self._tokens = tokens
-        self._at = at
+    def __init__(self, cursor: TokenCursor, position: int) -> None:
+        self._cursor = cursor
+        cursor.position = position
         self._conditions: list[_Span] = []
 
     def read(self) -> tuple[list[tuple[str, str]], list[_Span]] | None:
         """Return names and aliases, and conditions; None where anything else comes."""
-        relations = []
+        cursor, relations = self._cursor, []
         while True:
             relation = self._relation()
             if relation is None:
                 return None
             relations.append(relation)
-            if self._accept("ON"):
-                self._condition(_NO_ALIAS)
-            elif self._accept("USING"):
+            if cursor.accept("ON"):
+                self._condition(_AFTER_ON)
+            elif cursor.accept("USING"):
                 self._skip_group()
-            if not (self._accept(",") or self._join()):
+            is_joined = cursor.accept("INNER", "JOIN") or cursor.accept("CROSS", "JOIN")
+            if not (is_joined or cursor.accept("JOIN") or cursor.accept(",")):
                 break
-        if self._accept("WHERE"):
+        if cursor.accept("WHERE"):
             self._condition(_AFTER_FROM)
-        is_end = self._at >= len(self._tokens) or self._sees(_AFTER_FROM)
+        is_end = cursor.is_done or cursor.word in _AFTER_FROM
         return (relations, self._conditions) if is_end else None
 
     def _relation(self) -> tuple[str, str] | None:
-        name = ""
-        if self._sees(frozenset("(")):
+        cursor, name = self._cursor, ""
+        if cursor.sees("("):
             self._skip_group()
-        elif (found := self._name()) is not None:
+        elif (found := accept_plain_name(cursor)) is not None:
             name = found
         else:
             return None
-        explicit = self._accept("AS")
-        alias = self._name() if explicit or not self._sees(_NO_ALIAS) else None
-        if (explicit and alias is None) or self._sees(frozenset("(.")):
+        explicit = cursor.accept("AS")
+        named = explicit or cursor.word not in _NO_ALIAS
+        alias = accept_plain_name(cursor) if named else None
+        if (explicit and alias is None) or cursor.sees("(") or cursor.sees("."):
             return None
         return name, name if alias is None else alias
 
-    def _join(self) -> bool:
-        start = self._at
-        if not (self._accept("INNER") or self._accept("CROSS")):
-            return self._accept("JOIN")
-        if self._accept("JOIN"):
-            return True
-        self._at = start
-        return False
-
     def _condition(self, ends: frozenset[str]) -> None:
         """Step over a condition and note its parts."""
-        first, depth = self._at, 0
-        while self._at < len(self._tokens):
-            token = self._tokens[self._at]
-            if depth == 0 and (_is_one_of(token, ends) or (token.means(",") and "ON" in ends)):
+        cursor, depth, read = self._cursor, 0, list[Token]()
+        first = cursor.position
+        while (token := cursor.peek()) is not None:
+            if depth == 0 and cursor.word in ends:
                 break
             depth += token.means("(") - token.means(")")
-            self._at += 1
-        self._conditions += _conjuncts(self._tokens, first, self._at)
+            read.append(token)
+            cursor.skip()
+        self._conditions += [(first + one, first + end) for one, end in _conjuncts(read)]
 
     def _skip_group(self) -> None:
         depth = 0
-        while self._at < len(self._tokens):
-            token = self._tokens[self._at]
+        while (token := self._cursor.peek()) is not None:
             depth += token.means("(") - token.means(")")
-            self._at += 1
+            self._cursor.skip()
             if depth == 0:
                 return
 
-    def _name(self) -> str | None:
-        if self._at >= len(self._tokens):
-            return None
-        token = self._tokens[self._at]
-        if not is_identifier(token) or token.kind is TokenKind.DOUBLE_QUOTED:
-            return None
-        self._at += 1
-        return unquoted(token)
 
-    def _sees(self, words: frozenset[str]) -> bool:
-        return self._at < len(self._tokens) and _is_one_of(self._tokens[self._at], words)
-
-    def _accept(self, word: str) -> bool:
-        found = self._sees(frozenset((word,)))
-        self._at += found
-        return found
-
-
-def _conjuncts(tokens: Sequence[Token], first: int, end: int) -> list[_Span]:
+def _conjuncts(tokens: Sequence[Token]) -> list[_Span]:
     """Return the parts of a condition that AND joins; one part where they are not certain."""
     depth = betweens = 0
-    starts = [first]
-    for at in range(first, end):
-        token = tokens[at]
+    starts = [0]
+    for at, token in enumerate(tokens):
         depth += token.means("(") - token.means(")")
         if depth == 0 and (token.means("OR") or token.means("CASE")):
-            return [(first, end)]
+            return [(0, len(tokens))]
         if depth == 0 and token.means("BETWEEN"):
             betweens += 1
         elif depth == 0 and token.means("AND"):
@@ -218,21 +198,21 @@ def _conjuncts(tokens: Sequence[Token], first: int, end: int) -> list[_Span]:
                 betweens -= 1
             else:
                 starts.append(at + 1)
-    ends = [start - 1 for start in starts[1:]] + [end]
+    ends = [start - 1 for start in starts[1:]] + [len(tokens)]
     return [(start, stop) for start, stop in zip(starts, ends, strict=True) if start < stop]
 
 
 # --- conditions that there may be ------------------------------------------------------------
 
 
-def _names_others(tokens: Sequence[Token], tables: frozenset[str]) -> bool:
+def _names_others(cursor: TokenCursor, tokens: Sequence[Token], tables: frozenset[str]) -> bool:
     """Return whether a text names further relations; names of its own are none."""
     own = {unquoted(one) for one, two in pairwise(tokens) if two.means("AS") and is_identifier(one)}
     found: set[str] = set()
     for at, token in enumerate(tokens):
         if token.means("FROM"):
-            read = _From(tokens, at + 1).read()
-            found |= {name for name, _ in read[0]} if read is not None else set()
+            relations, _ = _From(cursor, at + 1).read() or ([], [])
+            found |= {name for name, _ in relations}
         if _is_one_of(token, _RELATIONS) and at + 1 < len(tokens) and is_identifier(tokens[at + 1]):
             found.add(unquoted(tokens[at + 1]))
     return bool(found - tables - own - {""})
