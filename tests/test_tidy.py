@@ -96,7 +96,6 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
             "statements/execute/cached.py",
             "statements/execute/stated.py",
             "statements/names/change_rows.py",
-            "statements/names/named_columns.py",
             "statements/parse/namespaces.py",
         }
     ),
@@ -422,19 +421,19 @@ def test_one_way_to_commit() -> None:
     assert callers == ["commands/finish.py"]
 
 
-MOST_QUESTIONS = 12
-"""Places above the Spark layer that ask for the kind of session. The number may only shrink."""
+EDGE = "statements/execute/session_texts.py"
+"""The one module above the Spark layer that asks for the kind of session, once, to choose."""
 
 
-def test_few_places_ask_for_the_kind_of_session() -> None:
-    """The Spark layer has one answer for both kinds of sessions."""
+def test_one_place_asks_for_the_kind_of_session() -> None:
+    """Both kinds of sessions are behind one protocol, and the Spark layer has one answer."""
     places = [
         name_of(path)
         for path in MODULES
         for node in ast.walk(tree_of(path))
         if not name_of(path).startswith("spark/") and _asks_for_the_kind(node)
     ]
-    assert len(places) <= MOST_QUESTIONS, Counter(places)
+    assert places == [EDGE], Counter(places)
 
 
 def _asks_for_the_kind(node: ast.AST) -> bool:

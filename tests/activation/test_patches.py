@@ -13,6 +13,7 @@ from puredelta.activation.patched_methods import PATCHED_METHODS, Owner, patched
 from puredelta.activation.patches import Patches
 from puredelta.activation.writing import write_options
 from puredelta.errors import ErrorCode, UnsupportedError
+from puredelta.spark.session.session import CLASSIC, CONNECT
 
 
 def builder_classes() -> tuple[type, type]:
@@ -45,7 +46,7 @@ def builder_classes() -> tuple[type, type]:
 def builders():
     reader, writer = builder_classes()
     before = {**vars(reader), "w": dict(vars(writer))}
-    patches = patched({Owner.READER: reader, Owner.WRITER: writer})
+    patches = patched({Owner.READER: reader, Owner.WRITER: writer}, CLASSIC)
     yield reader, writer
     patches.undo()
     assert all(vars(reader)[name] is value for name, value in before.items() if name != "w")
@@ -80,8 +81,6 @@ NO_NUMBER = ValueError("invalid literal for int() with base 10: '3221225472b'")
 class Session:
     """A session of a client whose rows PySpark refuses."""
 
-    __module__ = "pyspark.sql.connect.fake"
-
     def __init__(self, version: str) -> None:
         self.version = version
 
@@ -96,7 +95,7 @@ def test_a_client_that_is_newer_than_its_server_is_refused_by_name(
     monkeypatch: pytest.MonkeyPatch, failed: Exception
 ) -> None:
     monkeypatch.setattr("pyspark.__version__", "4.3.0")
-    patches = patched({Owner.SESSION: Session})
+    patches = patched({Owner.SESSION: Session}, CONNECT)
     try:
         with pytest.raises(UnsupportedError, match=r"pyspark\[connect\]==4.0.1") as caught:
             Session("4.0.1").createDataFrame(failed)
@@ -110,8 +109,8 @@ def test_a_client_that_is_newer_than_its_server_is_refused_by_name(
 
 
 def test_a_classic_session_makes_rows_as_before() -> None:
-    kind = type("SparkSession", (Session,), {**vars(Session), "__module__": "pyspark.sql.session"})
-    patches = patched({Owner.SESSION: kind})
+    kind = type("SparkSession", (Session,), dict(vars(Session)))
+    patches = patched({Owner.SESSION: kind}, CLASSIC)
     assert vars(kind)["createDataFrame"] is vars(Session)["createDataFrame"]
     patches.undo()
 
@@ -227,7 +226,7 @@ def test_a_table_writer_is_captured() -> None:
     endings = ("create", "replace", "createOrReplace", "append", "overwrite")
     given = ("using", "option", "options", "tableProperty", "partitionedBy", "clusterBy")
     writer = writer_class(*given, *endings, "overwritePartitions")
-    patches = patched({Owner.FRAME: Frame, Owner.TABLE_WRITER: writer})
+    patches = patched({Owner.FRAME: Frame, Owner.TABLE_WRITER: writer}, CLASSIC)
     made = Frame().writeTo("a.b.c.d.e").using("csv").option("k", True).options(K=1, path="/x")
     made.tableProperty("p", "v").partitionedBy("a", "b").clusterBy("c").overwrite("x")
     captured = CapturedOptions.of(made)
@@ -248,7 +247,7 @@ def test_a_table_writer_is_captured() -> None:
 def test_a_stream_writer_is_captured() -> None:
     calls = "format option options partitionBy clusterBy outputMode queryName trigger foreach"
     writer = writer_class(*calls.split(), "foreachBatch", "start", "toTable")
-    patches = patched({Owner.STREAM_WRITER: writer})
+    patches = patched({Owner.STREAM_WRITER: writer}, CLASSIC)
     made = writer().format("delta").option("a", 1).outputMode("append").trigger(availableNow=True)
     captured = CapturedOptions.of(made).with_start(None, "complete", ["p"], "q", {"path": "/x"})
     assert (captured.output_mode, captured.query_name, captured.trigger) == (
@@ -277,7 +276,7 @@ def test_nothing_stays_replaced_where_a_method_is_missing() -> None:
     reader, _ = builder_classes()
     original = vars(reader)["format"]
     with pytest.raises(KeyError):
-        patched({Owner.READER: reader, Owner.SESSION: type("Session", (), {})})
+        patched({Owner.READER: reader, Owner.SESSION: type("Session", (), {})}, CLASSIC)
     assert vars(reader)["format"] is original
 
 

@@ -32,8 +32,8 @@ from puredelta.errors import InvalidRequestError, Message
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.resolve.table_attributes import qualified, table_identity
 from puredelta.spark.session.pyspark_errors import methods_like_pyspark
+from puredelta.statements.execute.session_texts import texts_of
 from puredelta.statements.execute.views import (
-    find_view,
     require_no_view,
     require_whole_columns,
     require_whole_table,
@@ -60,7 +60,7 @@ def find_target(spark: SparkSession, name: TableName) -> MergeTarget | None:
         TableNotFoundError: it is a path, and there is no table.
         DeltaError: it is a view that shows less than a table (M-31).
     """
-    view = find_view(spark, name)
+    view = texts_of(spark).find_view(name)
     location = find_location(spark, name) if view is None else view.root_uri
     if location is None:
         require_no_view(spark, name, "MERGE")

@@ -8,6 +8,8 @@ from enum import Enum
 from functools import partial
 from typing import Any, TypeAlias
 
+from pyspark.sql import SparkSession
+
 from puredelta.activation import catalog_methods as of_catalog
 from puredelta.activation import table_writing
 from puredelta.activation.captured_options import CapturedOptions, TableOptions
@@ -20,10 +22,15 @@ from puredelta.activation.reader_methods import (
     delta_load,
     delta_sql,
     delta_stream_changes,
-    delta_stream_load,
     delta_stream_table,
     delta_table,
+    load_rows,
+    load_stream,
+    named_by_client,
     rows_of_client,
+    sql_of_client,
+    sql_of_session,
+    stream_load_by_client,
 )
 from puredelta.activation.writer_methods import (
     delta_create_table,
@@ -36,11 +43,16 @@ from puredelta.activation.writer_methods import (
     delta_start,
     delta_table_write,
     delta_to_table,
+    foreach_batch_on_server,
+    start_in_session,
+    start_on_server,
 )
 from puredelta.commands.create.create_table import CreateMode
 from puredelta.spark.catalog.connect_entries import external_tables, with_source
 from puredelta.spark.jvm.catalog import SESSION_CATALOG
 from puredelta.spark.scan.log_answers import answered, counted, limited
+from puredelta.spark.session.session import CONNECT
+from puredelta.statements.names.stored_views import rows_of_name
 
 
 def shorter(original: Method) -> Method:
@@ -162,15 +174,17 @@ class Owner(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PatchedMethod:
-    """One method, and the function that makes its replacement from the original."""
+    """One method, and the function that makes its replacement from the original.
+
+    Classes of Connect get ``connect``, if there is one. Without a function a method stays.
+    """
 
     owner: Owner
     name: str
-    make: Make
+    make: Make | None
+    connect: Make | None = None
     is_newer: bool = False
     """Whether the oldest PySpark lacks the method."""
-    by_client: bool = False
-    """Whether a classic session has the method as it is."""
 
 
 Capture: TypeAlias = Callable[..., CapturedOptions]
@@ -285,10 +299,16 @@ def _of_catalog(name: str) -> Callable[[Method], Method]:
     return own
 
 
+def _tables(owner: Owner, session: Callable[[Any], SparkSession]) -> Iterable[PatchedMethod]:
+    """Return the method ``table`` of a session or of its reader."""
+    classic, connect = (delta_table(session, rows) for rows in (rows_of_name, named_by_client))
+    return [PatchedMethod(owner, "table", classic, connect)]
+
+
 PATCHED_METHODS: tuple[PatchedMethod, ...] = (
     *_capturing(Owner.READER, _READER),
-    PatchedMethod(Owner.READER, "load", delta_load),
-    PatchedMethod(Owner.READER, "table", delta_table(session_behind)),
+    PatchedMethod(Owner.READER, "load", delta_load(load_rows)),
+    *_tables(Owner.READER, session_behind),
     PatchedMethod(Owner.READER, "changes", delta_changes, is_newer=True),
     *_capturing(Owner.WRITER, _WRITER),
     PatchedMethod(Owner.WRITER, "save", delta_save),
@@ -319,37 +339,38 @@ PATCHED_METHODS: tuple[PatchedMethod, ...] = (
         Owner.TABLE_WRITER, "createOrReplace", delta_definition(CreateMode.CREATE_OR_REPLACE)
     ),
     *_capturing(Owner.STREAM_READER, _READER),
-    PatchedMethod(Owner.STREAM_READER, "load", delta_stream_load),
+    PatchedMethod(Owner.STREAM_READER, "load", delta_load(load_stream), stream_load_by_client),
     PatchedMethod(Owner.STREAM_READER, "table", delta_stream_table),
     PatchedMethod(Owner.STREAM_READER, "changes", delta_stream_changes, is_newer=True),
     *_capturing(Owner.STREAM_WRITER, _STREAM_WRITER),
-    PatchedMethod(Owner.STREAM_WRITER, "foreachBatch", delta_foreach_batch),
-    PatchedMethod(Owner.STREAM_WRITER, "start", delta_start),
-    PatchedMethod(Owner.STREAM_WRITER, "toTable", delta_to_table),
+    PatchedMethod(
+        Owner.STREAM_WRITER, "foreachBatch", delta_foreach_batch, foreach_batch_on_server
+    ),
+    *(
+        PatchedMethod(Owner.STREAM_WRITER, name, make(start_in_session), make(start_on_server))
+        for name, make in (("start", delta_start), ("toTable", delta_to_table))
+    ),
     PatchedMethod(Owner.CATALOG, "createTable", delta_create_table),
     *(PatchedMethod(Owner.CATALOG, name, _of_catalog(name)) for name in _CATALOG),
-    PatchedMethod(Owner.SESSION, "table", delta_table(lambda session: session)),
+    *_tables(Owner.SESSION, lambda session: session),
     PatchedMethod(Owner.TEXT, "to_plan", delta_expression),
     PatchedMethod(Owner.CALL, "to_plan", delta_call),
-    PatchedMethod(Owner.SESSION, "createDataFrame", rows_of_client, by_client=True),
-    PatchedMethod(Owner.SESSION, "sql", delta_sql),
+    PatchedMethod(Owner.SESSION, "createDataFrame", None, rows_of_client),
+    PatchedMethod(Owner.SESSION, "sql", delta_sql(sql_of_session), delta_sql(sql_of_client)),
 )
 
 
-_CONNECT = ".connect."
-
-
-def patched(owners: Mapping[Owner, type]) -> Patches:
-    """Replace the methods of these classes; if one fails, undo all."""
+def patched(owners: Mapping[Owner, type], package: str) -> Patches:
+    """Replace the methods of these classes of a kind of session; if one fails, undo all."""
     patches = Patches()
     try:
         for method in PATCHED_METHODS:
             owner = owners.get(method.owner)
             if owner is None or (method.is_newer and method.name not in vars(owner)):
                 continue
-            if method.by_client and _CONNECT not in owner.__module__:
-                continue
-            patches.replace(owner, method.name, method.make)
+            make = method.connect if package == CONNECT and method.connect else method.make
+            if make is not None:
+                patches.replace(owner, method.name, make)
     except BaseException:
         patches.undo()
         raise

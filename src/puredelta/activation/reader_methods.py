@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyspark
 from pyspark.errors import PySparkException
@@ -47,7 +47,6 @@ from puredelta.spark.session.delta_conf import REFUSED_BY_PATHS_WITH_VERSIONS
 from puredelta.spark.session.names import FORMAT, is_delta
 from puredelta.spark.session.session import (
     forget_settings,
-    is_connect,
     settings_of,
     version_of_spark,
 )
@@ -63,7 +62,7 @@ from puredelta.statements.names.catalog_query import (
 )
 from puredelta.statements.names.names import find_location, require_table, rows_in_catalog
 from puredelta.statements.names.query_tables import bound_call, bound_expression
-from puredelta.statements.names.stored_views import need_names, rows_of_name
+from puredelta.statements.names.stored_views import need_names
 from puredelta.statements.parse.table_name import TimeTravel, split_time_travel
 from puredelta.store.registry import has_scheme
 
@@ -187,22 +186,11 @@ _FIELD_NAME = "__puredelta_field"
 _STREAM_START = "startingTimestamp"
 
 
-def delta_load(original: Method) -> Method:
-    """``spark.read.format("delta").load(path)`` and ``spark.read.load(path, "delta")``."""
-
-    def call(
-        self: Any, path: Any = None, format: str | None = None, schema: Any = None, **options: Any
-    ) -> Any:
-        captured, spark = CapturedOptions.of(self), session_behind(self)
-        if not is_delta(spark, format, captured.format):
-            return original(self, path, format, schema, **options)
-        captured = replace(captured, has_schema=captured.has_schema or schema is not None)
-        return load_rows(spark, captured.with_options(options), path)
-
-    return call
+NamedRows: TypeAlias = Callable[[SparkSession, tuple[str, ...], Callable[[], DataFrame]], DataFrame]
+"""Returns the rows of a name of the session catalog, which the last argument asks Spark for."""
 
 
-def delta_table(session: Callable[[Any], SparkSession]) -> Make:
+def delta_table(session: Callable[[Any], SparkSession], named_rows: NamedRows) -> Make:
     """``spark.table(name)`` and ``spark.read.table(name)``: paths, and tables of the catalog.
 
     ``session`` returns the session of the method's owner.
@@ -223,16 +211,19 @@ def delta_table(session: Callable[[Any], SparkSession]) -> Make:
                 location = find_location(spark, name)
             if location is not None:
                 return rows_at(spark, captured, location)
-            if is_connect(spark):
-                named = catalog_rows(spark, name.parts)
-                if named is None:
-                    return original(self, tableName)
-                return as_named(named, partial(whole_name, spark, name.parts))
-            return rows_of_name(spark, name.parts, lambda: original(self, tableName))
+            return named_rows(spark, name.parts, lambda: original(self, tableName))
 
         return call
 
     return make
+
+
+def named_by_client(
+    spark: SparkSession, parts: tuple[str, ...], by_spark: Callable[[], DataFrame]
+) -> DataFrame:
+    """Return the rows of a name of the session catalog of a Connect server."""
+    named = catalog_rows(spark, parts)
+    return by_spark() if named is None else as_named(named, partial(whole_name, spark, parts))
 
 
 def delta_changes(original: Method) -> Method:
@@ -260,8 +251,26 @@ def delta_stream_changes(original: Method) -> Method:
     return call
 
 
-def delta_stream_load(original: Method) -> Method:
-    """``spark.readStream.load(path)``: over Connect it uses the Python data source."""
+def delta_load(load: Callable[[SparkSession, CapturedOptions, Any], DataFrame]) -> Make:
+    """``spark.read.format("delta").load(path)``, and the same of ``spark.readStream``."""
+
+    def make(original: Method) -> Method:
+        def call(
+            self: Any, path: Any = None, format: Any = None, schema: Any = None, **options: Any
+        ) -> Any:
+            captured, spark = CapturedOptions.of(self), session_behind(self)
+            if not is_delta(spark, format, captured.format):
+                return original(self, path, format, schema, **options)
+            captured = replace(captured, has_schema=captured.has_schema or schema is not None)
+            return load(spark, captured.with_options(options), path)
+
+        return call
+
+    return make
+
+
+def stream_load_by_client(original: Method) -> Method:
+    """``spark.readStream.load(path)`` over Connect, which uses the Python data source."""
 
     def call(
         self: Any,
@@ -273,10 +282,6 @@ def delta_stream_load(original: Method) -> Method:
         captured, spark = CapturedOptions.of(self), session_behind(self)
         if not is_delta(spark, format, captured.format):
             return original(self, path, format, schema, **options)
-        if not is_connect(spark):
-            has_schema = captured.has_schema or schema is not None
-            captured = replace(captured, has_schema=has_schema)
-            return load_stream(spark, captured.with_options(options), path)
         start = prepare_stream(spark, captured.with_options(options))
         prepare(spark)
         location = path if path is not None else (captured.options or {}).get("path")
@@ -312,31 +317,40 @@ def delta_stream_table(original: Method) -> Method:
     return call
 
 
-def delta_sql(original: Method) -> Method:
-    """``spark.sql(text)`` for statements on Delta tables (`run_ours`)."""
+def delta_sql(by_spark: Callable[..., Any]) -> Make:
+    """``spark.sql(text)`` for statements on Delta tables (`run_ours`).
 
-    def call(self: Any, sqlQuery: Any, args: Any = None, **kwargs: Any) -> Any:
-        if not isinstance(sqlQuery, str) or asks_parser():
-            return original(self, sqlQuery, args, **kwargs)
-        text, args = with_plain_names(self, sqlQuery, args)
-        result = run_ours(self, text, args=args, fields=kwargs)
+    ``by_spark`` lets Spark execute every other text.
+    """
+
+    def make(original: Method) -> Method:
+        def call(self: Any, sqlQuery: Any, args: Any = None, **kwargs: Any) -> Any:
+            if not isinstance(sqlQuery, str) or asks_parser():
+                return original(self, sqlQuery, args, **kwargs)
+            text, args = with_plain_names(self, sqlQuery, args)
+            result = run_ours(self, text, args=args, fields=kwargs)
+            return by_spark(self, original, text, args, kwargs) if result is None else result
+
+        return call
+
+    return make
+
+
+def sql_of_session(
+    spark: SparkSession, original: Method, text: str, args: Any, fields: dict[str, Any]
+) -> Any:
+    """Let Spark execute a text of a classic session, in which it sees the newest versions."""
+    require_for_spark(spark, text)
+    found = _named(spark, _FIELD.sub(_FIELD_NAME, text) if fields else text)
+    if need_names(spark, found.views):
+        result = run_query(spark, text, args=args, fields=fields)
         if result is not None:
             return result
-        if is_connect(self):
-            return _by_client(self, original, text, args, kwargs)
-        require_for_spark(self, text)
-        found = _named(self, _FIELD.sub(_FIELD_NAME, text) if kwargs else text)
-        if need_names(self, found.views):
-            result = run_query(self, text, args=args, fields=kwargs)
-            if result is not None:
-                return result
-        with pinned_tables(self, found.tables):
-            return original(self, text, args, **kwargs)
-
-    return call
+    with pinned_tables(spark, found.tables):
+        return original(spark, text, args, **fields)
 
 
-def _by_client(
+def sql_of_client(
     spark: SparkSession, original: Method, text: str, args: Any, fields: dict[str, Any]
 ) -> Any:
     """Let a Connect server execute a text, with the rows of the Delta tables that it names."""

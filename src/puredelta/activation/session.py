@@ -33,7 +33,7 @@ from puredelta.catalogs.settings import (
     require_own_name,
 )
 from puredelta.errors import InvalidRequestError, Message
-from puredelta.spark.session.session import has_extension, pyspark_package, settings_of
+from puredelta.spark.session.session import CLASSIC, has_extension, pyspark_package, settings_of
 from puredelta.version import __version__
 
 _NAME = "delta"
@@ -142,7 +142,6 @@ _JAR_CLASS = "io.delta.sql.DeltaSparkSessionExtension"
 _EXTENSIONS = "spark.sql.extensions"
 _CATALOG = "spark.sql.catalog.spark_catalog"
 _CATALOG_CLASS = "org.apache.spark.sql.delta."
-_CLASSIC = "pyspark.sql"
 
 _lock = threading.Lock()
 _active: dict[str, Patches] = {}
@@ -184,14 +183,14 @@ def activate(spark: SparkSession, *, delta_module: bool = False) -> bool:
         )
         return False
     package = pyspark_package(spark)
-    if package == _CLASSIC and not _runs_sql(spark):  # a server runs it already
+    if package == CLASSIC and not _runs_sql(spark):  # a server runs it already
         return False
     if delta_module:
         install_delta_module()
     with _lock:
         if package not in _active:
-            _active[package] = patched(_owners(package))
-    if package == _CLASSIC:
+            _active[package] = patched(_owners(package), package)
+    if package == CLASSIC:
         let_spark_find_source(spark)
     return True
 
@@ -210,9 +209,9 @@ def _owners(package: str) -> dict[Owner, type]:
     found: dict[Owner, type] = {}
     for owner in Owner:
         module, name = owner.value
-        if package == _CLASSIC and owner in {Owner.TEXT, Owner.CALL}:
+        if package == CLASSIC and owner in {Owner.TEXT, Owner.CALL}:
             continue
-        inner = "classic.dataframe" if (package, owner) == (_CLASSIC, Owner.FRAME) else module
+        inner = "classic.dataframe" if (package, owner) == (CLASSIC, Owner.FRAME) else module
         found[owner] = getattr(importlib.import_module(f"{package}.{inner}"), name)
     return found
 

@@ -57,13 +57,11 @@ from puredelta.protocol.actions.operations import Operation, streaming_update
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.catalog.catalog_entries import EntryName
 from puredelta.spark.catalog.unity_entries import creation_name, is_made_as_delta, is_name_taken
-from puredelta.spark.connect.shipped_code import names_delta, with_package
+from puredelta.spark.connect.shipped_code import has_package, names_delta, with_package
 from puredelta.spark.session.data_access import as_glob
 from puredelta.spark.session.delta_conf import REFUSED_BY_STREAMS
 from puredelta.spark.session.names import is_delta
 from puredelta.spark.session.session import (
-    finds_package,
-    is_connect,
     setting_of,
     settings_of,
 )
@@ -112,7 +110,11 @@ class StreamSink:
         return open_log(spark, self.location, storage_options=self.storage_options)
 
 
-def start_stream(rows: DataFrame, captured: CapturedOptions, location: str) -> Any:
+Start: TypeAlias = Callable[[Any, StreamSink, TableLog, str], Any]
+"""Starts the query of a writer, with the log of the table and the checkpoint."""
+
+
+def _start_stream(rows: DataFrame, captured: CapturedOptions, location: str, start: Start) -> Any:
     """Start a query that writes into the table at a location; return it.
 
     Raises:
@@ -138,10 +140,11 @@ def start_stream(rows: DataFrame, captured: CapturedOptions, location: str) -> A
         options=write_options(captured),
         storage_options=given,
     )
-    if is_connect(spark):
-        writer = writer.option(_CHECKPOINT, checkpoint)
-        function = with_package(partial(_write_on_server, sink, checkpoint))
-        return _started_on_server(writer.foreachBatch(function))
+    return start(writer, sink, log, checkpoint)
+
+
+def start_in_session(writer: Any, sink: StreamSink, log: TableLog, _: str) -> Any:
+    """Start a query of a classic session, whose batches this process writes."""
 
     def write_batch(batch: DataFrame, batch_id: int) -> None:
         sink.write(batch, batch_id, _query_id(batch.sparkSession), log)
@@ -149,9 +152,11 @@ def start_stream(rows: DataFrame, captured: CapturedOptions, location: str) -> A
     return writer.foreachBatch(write_batch).start()
 
 
-def _started_on_server(writer: Any) -> Any:
+def start_on_server(writer: Any, sink: StreamSink, _: TableLog, checkpoint: str) -> Any:
+    """Start a query of a Connect server, whose batches a process of the server writes."""
+    function = with_package(partial(_write_on_server, sink, checkpoint))
     try:
-        return writer.start()
+        return writer.option(_CHECKPOINT, checkpoint).foreachBatch(function).start()
     except PySparkException as failure:
         if "Python worker" not in str(failure):
             raise
@@ -369,48 +374,61 @@ def delta_merge_into(original: Method) -> Method:
     return call
 
 
-def delta_start(original: Method) -> Method:
+def delta_start(start: Start) -> Make:
     """``df.writeStream.format("delta").start(path)``."""
 
-    def call(
-        self: Any,
-        path: str | None = None,
-        format: str | None = None,
-        outputMode: str | None = None,
-        partitionBy: Any = None,
-        queryName: str | None = None,
-        **options: Any,
-    ) -> Any:
-        given = (format, outputMode, partitionBy, queryName)
-        captured, spark = CapturedOptions.of(self).with_start(*given, options), session_behind(self)
-        if captured.has_own_sink or not is_delta(spark, captured.format):
-            return original(self, path, *given, **options)
-        return start_stream(streamed_rows(self), captured, require_path(captured, path))
+    def make(original: Method) -> Method:
+        def call(
+            self: Any,
+            path: str | None = None,
+            format: str | None = None,
+            outputMode: str | None = None,
+            partitionBy: Any = None,
+            queryName: str | None = None,
+            **options: Any,
+        ) -> Any:
+            given = (format, outputMode, partitionBy, queryName)
+            captured, spark = (
+                CapturedOptions.of(self).with_start(*given, options),
+                session_behind(self),
+            )
+            if captured.has_own_sink or not is_delta(spark, captured.format):
+                return original(self, path, *given, **options)
+            location = require_path(captured, path)
+            return _start_stream(streamed_rows(self), captured, location, start)
 
-    return call
+        return call
+
+    return make
 
 
-def delta_to_table(original: Method) -> Method:
+def delta_to_table(start: Start) -> Make:
     """``df.writeStream.toTable(name)``."""
 
-    def call(
-        self: Any,
-        tableName: Any,
-        format: str | None = None,
-        outputMode: str | None = None,
-        partitionBy: Any = None,
-        queryName: str | None = None,
-        **options: Any,
-    ) -> Any:
-        given = (format, outputMode, partitionBy, queryName)
-        captured, name = CapturedOptions.of(self).with_start(*given, options), table_name(tableName)
-        if name is not None and not captured.has_own_sink:
-            location = _location(self, captured, name)
-            if location is not None:
-                return start_stream(streamed_rows(self), captured, location)
-        return original(self, tableName, *given, **options)
+    def make(original: Method) -> Method:
+        def call(
+            self: Any,
+            tableName: Any,
+            format: str | None = None,
+            outputMode: str | None = None,
+            partitionBy: Any = None,
+            queryName: str | None = None,
+            **options: Any,
+        ) -> Any:
+            given = (format, outputMode, partitionBy, queryName)
+            captured, name = (
+                CapturedOptions.of(self).with_start(*given, options),
+                table_name(tableName),
+            )
+            if name is not None and not captured.has_own_sink:
+                location = _location(self, captured, name)
+                if location is not None:
+                    return _start_stream(streamed_rows(self), captured, location, start)
+            return original(self, tableName, *given, **options)
 
-    return call
+        return call
+
+    return make
 
 
 def _location(writer: Any, captured: CapturedOptions, name: TableName) -> str | None:
@@ -429,15 +447,24 @@ def _location(writer: Any, captured: CapturedOptions, name: TableName) -> str | 
 
 
 def delta_foreach_batch(original: Method) -> Method:
-    """``df.writeStream.foreachBatch(function)``: over Connect the server gets this package, too."""
+    """``df.writeStream.foreachBatch(function)``."""
 
     def call(self: Any, func: Any) -> Any:
-        given, is_shipped = func, finds_package(session_behind(self), func)
-        if not is_shipped and callable(func) and names_delta(func):
-            given = with_package(partial(_call_activated, func))
-        answer = original(self, given)
+        answer = original(self, func)
         replace(CapturedOptions.of(self), has_own_sink=True).keep(self)
         return answer
+
+    return call
+
+
+def foreach_batch_on_server(original: Method) -> Method:
+    """``df.writeStream.foreachBatch(function)`` over Connect: the server gets this package, too."""
+    capturing = delta_foreach_batch(original)
+
+    def call(self: Any, func: Any) -> Any:
+        if callable(func) and not has_package(func) and names_delta(func):
+            return capturing(self, with_package(partial(_call_activated, func)))
+        return capturing(self, func)
 
     return call
 

@@ -24,7 +24,6 @@ from puredelta.spark.connect.messages import (
     with_known_rows,
 )
 from puredelta.spark.connect.plan_hook import watch_settings
-from puredelta.spark.connect.shipped_code import has_package
 from puredelta.spark.jvm.frames import lazy_frame, row_of_longs
 from puredelta.spark.jvm.gateway import hadoop_parquet_settings, has_class, session_settings
 from puredelta.spark.session.delta_conf import check_settings
@@ -225,7 +224,11 @@ _LOCAL_THREADS = re.compile(r"local\[(\d+)")
 
 def pyspark_package(spark: SparkSession) -> str:
     """Return the package of the classes of a session, as PySpark names it."""
-    return "pyspark.sql.connect" if is_connect(spark) else "pyspark.sql"
+    return CONNECT if is_connect(spark) else CLASSIC
+
+
+CLASSIC, CONNECT = "pyspark.sql", "pyspark.sql.connect"
+"""The packages of the two kinds of sessions."""
 
 
 def has_extension(spark: SparkSession, name: str) -> bool:
@@ -236,11 +239,6 @@ def has_extension(spark: SparkSession, name: str) -> bool:
     if is_connect(spark):
         return name in (spark.conf.get("spark.sql.extensions", None) or "")
     return has_class(spark, name)
-
-
-def finds_package(spark: SparkSession, function: object) -> bool:
-    """Return whether a function of the user finds this package in the process that calls it."""
-    return has_package(function) or not is_connect(spark)
 
 
 def is_connect(spark: SparkSession) -> bool:

@@ -7,24 +7,22 @@ that they name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
-from pyspark.errors import ParseException
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.optimize import prepare_optimize
 from puredelta.commands.read_table import history_rows
-from puredelta.errors import Message, UnsupportedError
 from puredelta.protocol.schema.sql_lexer import mentions
-from puredelta.spark.catalog.relation_cache import cached_relations, find_relations
+from puredelta.spark.catalog.relation_cache import cached_relations
 from puredelta.spark.jvm.stored_text import Script
 from puredelta.spark.session.catalogs import find_identifier
 from puredelta.spark.session.names import FORMAT
 from puredelta.spark.session.pyspark_errors import like_pyspark
-from puredelta.spark.session.session import is_connect
+from puredelta.spark.session.session import no_rows
 from puredelta.statements.execute.alter import alter, describe_detail, show
 from puredelta.statements.execute.explained import explain, refusal
 from puredelta.statements.execute.maintenance import (
@@ -36,12 +34,11 @@ from puredelta.statements.execute.maintenance import (
     truncate,
     vacuum_table,
 )
-from puredelta.statements.execute.namespaces import execute_in_catalog
+from puredelta.statements.execute.namespaces import execute_in_catalog, run_view_in_catalog
 from puredelta.statements.execute.row_changes import change_rows
+from puredelta.statements.execute.session_texts import texts_of
 from puredelta.statements.execute.tables import clone, concerns_delta, create_like, create_or_insert
-from puredelta.statements.execute.views import create_view
-from puredelta.statements.names.catalog_query import rows_of_query
-from puredelta.statements.names.named_columns import needed_columns, run_metadata_query
+from puredelta.statements.names.named_columns import needed_columns
 from puredelta.statements.names.names import (
     find_location,
     is_known,
@@ -52,7 +49,6 @@ from puredelta.statements.names.names import (
 from puredelta.statements.names.parameters import Arguments, with_computed_names, with_values
 from puredelta.statements.names.query_tables import (
     is_query,
-    may_name_path,
     may_need_names,
     may_query_tables,
     with_views,
@@ -147,7 +143,9 @@ def execute(  # noqa: C901, PLR0911, PLR0912 - one case for each statement
         case ShowProperties() | ShowColumns() | ShowPartitions() | ShowCreate() | DescribeTable():
             return show(spark, statement)
         case ViewStatement():
-            return create_view(spark, statement, text=text)
+            if run_view_in_catalog(spark, statement, text=text):
+                return no_rows(spark)
+            return texts_of(spark).create_view(statement, text)
         case SparkParsedStatement():
             return create_or_insert(spark, statement, text=text, views=views)
         case Rejected():
@@ -179,52 +177,12 @@ def is_script(text: str) -> bool:
     return cursor.sees("BEGIN") and cursor.peek(1) is not None
 
 
-def find_script(spark: SparkSession, text: str) -> Script | None:
+def _find_script(spark: SparkSession, text: str) -> Script | None:
     """Return a script with statements on Delta tables, or with tables of the catalog."""
     if not is_script(text):
         return None
-    if is_connect(spark):
-        _require_reads_only(spark, text)
-        return None
-    try:
-        script = Script(spark, text)
-    except ParseException:
-        return None  # Spark raises the error itself
-    if not script.is_script:
-        return None
-    names_tables = bool(find_relations(spark, script.relation_names()).tables)
-    return script if names_tables or script.has(partial(_is_ours, spark)) else None
-
-
-def _require_reads_only(spark: SparkSession, text: str) -> None:
-    """Refuse a script that the server cannot run: queries of catalog tables are all it can."""
-    written = (TableName(name) for name in _written_names(text))
-    if (
-        may_name_path(text)
-        or any(find_location(spark, name) is not None for name in written)
-        or any(_makes_delta(spark, statement) for statement in _definitions(text))
-    ):
-        raise UnsupportedError(Message.UNSUPPORTED_ON_CONNECT_SCRIPT)
-
-
-def _definitions(text: str) -> Iterator[str]:
-    """Yield the statements of a script that make tables.
-
-    >>> list(_definitions("BEGIN CREATE TABLE t (a INT) USING delta; SELECT 1; END"))
-    ['CREATE TABLE t (a INT) USING delta']
-    """
-    cursor = Cursor(text)
-    while not cursor.is_done:
-        start = cursor.start
-        if not any(cursor.sees(*words) for words in _DEFINES):
-            cursor.skip()
-            continue
-        cursor.skip_to(";")
-        after = cursor.peek()
-        yield text[start : None if after is None else after.start].rstrip()
-
-
-_DEFINES = (("CREATE", "TABLE"), ("REPLACE", "TABLE"), ("CREATE", "OR", "REPLACE", "TABLE"))
+    is_ours, makes_delta = partial(_is_ours, spark), partial(_makes_delta, spark)
+    return texts_of(spark).find_script(text, is_ours, makes_delta)
 
 
 def _makes_delta(spark: SparkSession, text: str) -> bool:
@@ -238,36 +196,6 @@ def _makes_delta(spark: SparkSession, text: str) -> bool:
             return find_location(spark, resolve_name(spark, like.source)) is not None
         case statement:
             return isinstance(statement, CloneStatement)
-
-
-_WRITES = (
-    ("INSERT", "INTO"),
-    ("INSERT", "OVERWRITE"),
-    ("EVOLUTION", "INTO"),
-    ("EVOLUTION", "OVERWRITE"),
-    ("DELETE", "FROM"),
-    ("MERGE", "INTO"),
-    ("TRUNCATE",),
-    ("ALTER",),
-    ("UPDATE",),
-)
-
-
-def _written_names(text: str) -> Iterator[tuple[str, ...]]:
-    """Yield the names that are tables to change, if the text has statements that change tables.
-
-    >>> list(_written_names("BEGIN INSERT INTO TABLE a.b SELECT 1; UPDATE c SET d = 1; END"))
-    [('a', 'b'), ('c',)]
-    """
-    cursor = Cursor(text)
-    while not cursor.is_done:
-        if any(cursor.accept(*words) for words in _WRITES):
-            cursor.accept("TABLE")
-            name = cursor.accept_name()
-            if name:
-                yield name
-        else:
-            cursor.skip()
 
 
 def _is_ours(spark: SparkSession, text: str) -> bool:
@@ -364,7 +292,7 @@ def run_ours(
     and queries that name one by its path or a version of one, or call ``table_changes``. Errors as
     `run_sql`.
     """
-    if not (args or fields) and (script := find_script(spark, text)) is not None:
+    if not (args or fields) and (script := _find_script(spark, text)) is not None:
         return run_script(spark, script, lambda statement: run_sql(spark, statement))
     immediate = None if args or fields else read_immediate(text)
     if immediate is not None:
@@ -382,7 +310,7 @@ def run_ours(
             if statement is not None:
                 result = execute(spark, statement, text=filled, views=views)
     if result is None and not (args or fields):
-        result = run_metadata_query(spark, text)
+        result = texts_of(spark).metadata_query(text)
     if result is None and (may_query_tables(text) or _queries_catalog(spark, text)):
         return run_query(spark, text, args=args, fields=fields)
     return result
@@ -449,4 +377,4 @@ def run_query(
     if len(frames.rows) == num_given:
         is_same = named == text or frames.rows or args
         return None if is_same else spark.sql(named)
-    return rows_of_query(spark, named, frames)
+    return texts_of(spark).rows(named, frames)

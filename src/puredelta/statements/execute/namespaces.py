@@ -7,6 +7,7 @@ catalog, so its own current schema stays as it is while one of these is the sess
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 from typing_extensions import assert_never
@@ -14,6 +15,7 @@ from typing_extensions import assert_never
 from puredelta.catalogs.catalog import DescribedSchema, ListedTable
 from puredelta.catalogs.failures import CatalogRequestError, Refusal
 from puredelta.catalogs.settings import SESSION_CATALOG
+from puredelta.commands.read_table import read_table
 from puredelta.errors import (
     DeltaError,
     InvalidRequestError,
@@ -37,7 +39,8 @@ from puredelta.spark.session.catalogs import (
 from puredelta.spark.session.names import display_name, quote, quote_name
 from puredelta.spark.session.server import has_temporary_view
 from puredelta.spark.session.session import no_rows
-from puredelta.statements.names.names import resolve_name
+from puredelta.statements.names.names import resolve_name, rows_in_catalog
+from puredelta.statements.parse.cursor import Cursor
 from puredelta.statements.parse.statement import (
     CatalogStatement,
     CreateSchema,
@@ -50,7 +53,10 @@ from puredelta.statements.parse.statement import (
     ShowSchemas,
     ShowTables,
     UseNamespace,
+    ViewLifetime,
+    ViewStatement,
 )
+from puredelta.statements.parse.table_name import TableName
 
 _TABLES = "namespace STRING, tableName STRING, isTemporary BOOLEAN"
 _INFO = "info_name STRING, info_value STRING"
@@ -356,3 +362,51 @@ def require_for_spark(spark: SparkSession, text: str) -> None:
         catalog=current.catalog,
         session_catalog=SESSION_CATALOG,
     )
+
+
+def run_view_in_catalog(spark: SparkSession, statement: ViewStatement, *, text: str) -> bool:
+    """Execute ``[UN]CACHE TABLE`` of a table in a catalog of this library; False for other texts.
+
+    Raises:
+        UnsupportedError: a view would be stored in such a catalog, which has tables alone.
+    """
+    if _cached_in_catalog(spark, text):
+        return True
+    if statement.lifetime is ViewLifetime.PERMANENT:
+        _require_session_catalog(spark, text)
+    return False
+
+
+def _cached_in_catalog(spark: SparkSession, text: str) -> bool:
+    """Execute ``[UN]CACHE TABLE name`` of a catalog of this library; return whether it is one."""
+    cursor = Cursor(text)
+    caches, is_lazy = cursor.accept("CACHE"), cursor.accept("LAZY")
+    if not (caches or cursor.accept("UNCACHE")) or not cursor.accept("TABLE"):
+        return False
+    cursor.accept("IF", "EXISTS")
+    name = TableName(() if cursor.is_done else cursor.name())
+    is_plain = cursor.is_done or cursor.sees(";") or cursor.sees("OPTIONS")
+    if not is_plain or find_identifier(spark, name.parts) is None:
+        return False
+    rows = rows_in_catalog(spark, name, partial(read_table, spark))
+    if not caches:
+        rows.unpersist()
+    elif not rows.cache().isEmpty() and not is_lazy:
+        rows.count()
+    return True
+
+
+def view_name(text: str) -> TableName | None:
+    """Return the name of the view that a text defines."""
+    head = Cursor(text)
+    while not (head.is_done or head.accept("VIEW")):
+        head.skip()
+    head.accept("IF", "NOT", "EXISTS")
+    return None if head.is_done else TableName(head.name())
+
+
+def _require_session_catalog(spark: SparkSession, text: str) -> None:
+    """Refuse a stored view in a catalog of this library: such a catalog has tables alone."""
+    name = view_name(text)
+    if name is not None and find_identifier(spark, name.parts) is not None:
+        raise UnsupportedError(Message.OPERATION_NOT_ALLOWED_VIEW_IN_CATALOG, name=str(name))

@@ -16,14 +16,14 @@ from puredelta.spark.resolve.table_attributes import as_named, qualified, table_
 from puredelta.spark.session.catalogs import find_identifier
 from puredelta.spark.session.names import quote_name
 from puredelta.spark.session.storage import open_log
+from puredelta.statements.execute.session_texts import texts_of
 from puredelta.statements.execute.views import (
-    find_view,
     require_no_view,
     require_whole_columns,
     require_whole_table,
     target_operation,
 )
-from puredelta.statements.names.catalog_query import rows_of_query, whole_name
+from puredelta.statements.names.catalog_query import whole_name
 from puredelta.statements.names.names import (
     find_location,
     qualifier_of,
@@ -68,14 +68,16 @@ def prepare_change(
     if isinstance(statement, MergeStatement) and isinstance(statement.source, SourceTable):
         source = statement.source.name
         look_up_together(spark, {name.parts, source.parts} if isinstance(source, TableName) else ())
-    view, operation = find_view(spark, name), target_operation(statement)
+    texts = texts_of(spark)
+    view, operation = texts.find_view(name), target_operation(statement)
     location = find_location(spark, name) if view is None else view.root_uri
     if location is None:
         require_target(name)
         require_no_view(spark, name, operation)
         return None
     require_parsable(spark, without_changes_clauses(text))
-    log, subqueries = open_log(spark, location), Subqueries(spark, statement.ctes, views)
+    log = open_log(spark, location)
+    subqueries = Subqueries(spark, statement.ctes, views, texts.with_tables)
     if view is not None:
         require_whole_table(view, name, operation, log=log)
         if isinstance(statement, MergeStatement):
@@ -120,7 +122,7 @@ def source_rows(
         case SourceQuery():
             query = with_views(spark, source.query, views)
             query = _select(ctes, f"({query})") if ctes else query
-            rows = rows_of_query(spark, query, views)
+            rows = texts_of(spark).rows(query, views)
             return rows if source.alias is None else rows.alias(source.alias)
         case SourceTable():
             return _table_rows(spark, source, ctes, views)
@@ -137,7 +139,7 @@ def _table_rows(
         return qualified(rows, name.qualifier) if source.alias is None else rows.alias(source.alias)
     quoted = quote_name(name.parts)
     if ctes:
-        rows = rows_of_query(spark, _select(ctes, quoted), views)
+        rows = texts_of(spark).rows(_select(ctes, quoted), views)
     else:
         rows = views.table(spark, name.parts)
     if source.alias is not None:

@@ -12,27 +12,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from puredelta.errors import InvalidRequestError, Message, UnsupportedError
 from puredelta.protocol.schema.sql_lexer import TokenKind, keywords, tokenize
-from puredelta.spark.catalog.relation_cache import query_rows
 from puredelta.spark.jvm.statement_plans import (
     InsertInto,
-    Query,
     SeveralInserts,
     StatedColumn,
     StatedTable,
-    parse_plan,
 )
 from puredelta.spark.resolve.sql_text import require_parsable
-from puredelta.spark.session.names import quote, quote_name
-from puredelta.spark.session.session import is_connect
-from puredelta.statements.names.catalog_query import named_query
-from puredelta.statements.names.names import resolve_name
-from puredelta.statements.names.query_tables import with_views
-from puredelta.statements.names.views import TemporaryViews
+from puredelta.spark.session.names import quote
 from puredelta.statements.parse.changes_clause import without_changes_clauses
 from puredelta.statements.parse.column_text import (
     ColumnDefinition,
@@ -46,7 +38,7 @@ from puredelta.statements.parse.expression_text import read_expression
 from puredelta.statements.parse.literals import accept_text, read_text
 from puredelta.statements.parse.parse import parse
 from puredelta.statements.parse.statement import SparkParsedStatement, TableInText
-from puredelta.statements.parse.table_name import ComputedName, TableName
+from puredelta.statements.parse.table_name import TableName
 
 
 class ServerValues(Protocol):
@@ -340,59 +332,15 @@ def _unknown_clause(cursor: Cursor) -> UnsupportedError:
     return UnsupportedError(Message.OPERATION_NOT_ALLOWED_CLAUSE, clause=cursor.word)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatementText:
-    """The text of a statement that Spark's parser knows."""
-
-    spark: SparkSession
-    text: str
-    views: TemporaryViews
-    """Names in the text for rows that Spark does not find by a name."""
-
-    @classmethod
-    def of(
-        cls,
-        spark: SparkSession,
-        statement: SparkParsedStatement,
-        text: str,
-        views: TemporaryViews,
-    ) -> StatementText:
-        """Return a text whose query names no table by a path, and whose targets are plain names."""
-        targets = []
-        for target in statement.targets:
-            name = text[target.start : target.end]
-            if isinstance(target.name, ComputedName):
-                name = quote_name(resolve_name(spark, target.name).parts)
-            targets.append((target.start, target.end, name))
-        named = with_views(spark, text, views, targets=targets)
-        return cls(spark=spark, text=named, views=views)
-
-    def replaced(self, text: str) -> StatementText:
-        """Return another text of the same statement."""
-        return replace(self, text=text)
-
-    def read(self) -> StatedTable | InsertInto | SeveralInserts | None:
-        """Return what the text says; None if it is another statement.
-
-        Raises:
-            pyspark.errors.ParseException: Spark's parser refuses the text.
-        """
-        if not is_connect(self.spark):
-            return parse_plan(self.spark, self.text)
-        require_parsable(self.spark, without_changes_clauses(self.text))
-        statement = parse(self.text)
-        if not isinstance(statement, SparkParsedStatement):
-            return None
-        return read_stated(self.text, statement, _OfServer(self.spark))
-
-    def rows(self, query: Query) -> DataFrame:
-        """Return the rows of the query inside; Spark analyzes it now.
-
-        The query may name Delta tables of the catalog.
-        """
-        if not isinstance(query, str):
-            return query_rows(self.spark, query)
-        return named_query(self.spark, query, self.views.fields(query))
+def read_by_client(
+    spark: SparkSession, text: str
+) -> StatedTable | InsertInto | SeveralInserts | None:
+    """Return what a text says whose validity the parser of a Connect server judges."""
+    require_parsable(spark, without_changes_clauses(text))
+    statement = parse(text)
+    if not isinstance(statement, SparkParsedStatement):
+        return None
+    return read_stated(text, statement, _OfServer(spark))
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ from puredelta.spark.session.names import FORMAT, is_delta, quote_name
 from puredelta.spark.session.session import no_rows, settings_of
 from puredelta.spark.session.storage import open_log
 from puredelta.spark.session.types import struct_as_nullable, without_table_metadata
-from puredelta.statements.execute.stated import StatementText
+from puredelta.statements.execute.session_texts import StatementText
 from puredelta.statements.execute.views import find_insert_location
 from puredelta.statements.names.names import (
     find_catalog_name,

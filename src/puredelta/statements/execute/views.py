@@ -7,12 +7,10 @@ A temporary view reads its tables again on each use. A permanent view keeps its 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.dml.spec import Clause, Star, Update, operation_name
-from puredelta.commands.read_table import read_table
 from puredelta.errors import InvalidRequestError, Message, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.catalog.catalog_entries import find_relation
@@ -25,7 +23,6 @@ from puredelta.spark.catalog.table_views import (
     Shown,
     ViewOrigin,
     find_inserted_table,
-    find_view_origin,
     leaves_of_view,
     path_view,
     shown_view,
@@ -35,13 +32,11 @@ from puredelta.spark.jvm.stored_text import define_view, relation_places, view_q
 from puredelta.spark.scan.table_rows import PlanOrigin, scanned_table
 from puredelta.spark.session.catalogs import current_namespace, find_identifier
 from puredelta.spark.session.names import display_name, parse_name
-from puredelta.spark.session.session import is_connect, no_rows
-from puredelta.statements.execute.connect_views import create_fixed_view, find_text_view
-from puredelta.statements.names.names import find_location, is_view, rows_in_catalog
+from puredelta.statements.execute.namespaces import view_name
+from puredelta.statements.names.names import find_location, is_view
 from puredelta.statements.names.query_tables import with_views
 from puredelta.statements.names.stored_views import with_stored_views
 from puredelta.statements.names.views import Again, KeptFunctions, TemporaryViews
-from puredelta.statements.parse.cursor import Cursor
 from puredelta.statements.parse.statement import (
     MergeStatement,
     RowStatement,
@@ -51,18 +46,14 @@ from puredelta.statements.parse.statement import (
 from puredelta.statements.parse.table_name import TableName
 
 
-def create_view(spark: SparkSession, statement: ViewStatement, *, text: str) -> DataFrame | None:
+def create_in_session(
+    spark: SparkSession, statement: ViewStatement, *, text: str
+) -> DataFrame | None:
     """Execute the definition of a view that Spark cannot resolve; None for any other view.
 
     Such a view is over a table at a path, a version of a table, the changes of one, or another such
     view. Spark finds tables of the catalog itself, unless a version of them is chosen.
     """
-    if _cached_in_catalog(spark, text):
-        return no_rows(spark)
-    if statement.lifetime is ViewLifetime.PERMANENT:
-        _require_session_catalog(spark, text)
-    if is_connect(spark):
-        return create_fixed_view(spark, statement, text=text)
     if statement.lifetime is ViewLifetime.PERMANENT:
         return _create_stored(spark, text)
     names = _TablesOfView(is_global=statement.lifetime is ViewLifetime.GLOBAL)
@@ -71,25 +62,6 @@ def create_view(spark: SparkSession, statement: ViewStatement, *, text: str) -> 
         return None
     with cached_relations(spark, named_relations(spark, named)):
         return spark.sql(named)
-
-
-def _cached_in_catalog(spark: SparkSession, text: str) -> bool:
-    """Execute ``[UN]CACHE TABLE name`` of a catalog of this library; return whether it is one."""
-    cursor = Cursor(text)
-    caches, is_lazy = cursor.accept("CACHE"), cursor.accept("LAZY")
-    if not (caches or cursor.accept("UNCACHE")) or not cursor.accept("TABLE"):
-        return False
-    cursor.accept("IF", "EXISTS")
-    name = TableName(() if cursor.is_done else cursor.name())
-    is_plain = cursor.is_done or cursor.sees(";") or cursor.sees("OPTIONS")
-    if not is_plain or find_identifier(spark, name.parts) is None:
-        return False
-    rows = rows_in_catalog(spark, name, partial(read_table, spark))
-    if not caches:
-        rows.unpersist()
-    elif not rows.cache().isEmpty() and not is_lazy:
-        rows.count()
-    return True
 
 
 def _create_stored(spark: SparkSession, text: str) -> DataFrame:
@@ -103,22 +75,6 @@ def _create_stored(spark: SparkSession, text: str) -> DataFrame:
             return define_view(spark, text, spark.sql(named))
 
 
-def _view_name(text: str) -> TableName | None:
-    """Return the name of the view that a text defines."""
-    head = Cursor(text)
-    while not (head.is_done or head.accept("VIEW")):
-        head.skip()
-    head.accept("IF", "NOT", "EXISTS")
-    return None if head.is_done else TableName(head.name())
-
-
-def _require_session_catalog(spark: SparkSession, text: str) -> None:
-    """Refuse a stored view in a catalog of this library: such a catalog has tables alone."""
-    name = _view_name(text)
-    if name is not None and find_identifier(spark, name.parts) is not None:
-        raise UnsupportedError(Message.OPERATION_NOT_ALLOWED_VIEW_IN_CATALOG, name=str(name))
-
-
 def _require_whole_names(spark: SparkSession, text: str, query: str) -> None:
     """Refuse short names of a catalog of this library: they mean something else later."""
     if current_namespace(spark) is None:
@@ -128,7 +84,7 @@ def _require_whole_names(spark: SparkSession, text: str, query: str) -> None:
         if found is not None and len(parts) < len(found.parts):
             raise UnsupportedError(
                 Message.OPERATION_NOT_ALLOWED_SHORT_NAME_IN_VIEW,
-                name=str(_view_name(text)),
+                name=str(view_name(text)),
                 short=display_name(parts),
                 table=str(found),
             )
@@ -138,7 +94,7 @@ def _require_no_cycle(spark: SparkSession, text: str, query: str) -> None:
     """Refuse a view that contains itself, which Spark does not see below rows of Delta tables."""
     below = {(view.database, view.name) for view in find_relations(
         spark, named_relations(spark, query)).views}  # fmt: skip
-    named = _view_name(text)
+    named = view_name(text)
     name = None if named is None else find_relation(spark, named.parts)
     if isinstance(name, ViewEntry) and (name.database, name.name) in below:
         raise InvalidRequestError(
@@ -160,13 +116,6 @@ class _TablesOfView:
         if again is None:
             return path_view(rows, is_global=self._is_global)
         return shown_view(again.key, rows, again.rows, is_global=self._is_global)
-
-
-def find_view(spark: SparkSession, target: TableName) -> ViewOrigin | None:
-    """Return the target's rows if it is a temporary view over a Delta table."""
-    if is_connect(spark):
-        return find_text_view(spark, target.parts) if len(target.parts) == 1 else None
-    return find_view_origin(spark, target.parts)
 
 
 def find_insert_location(spark: SparkSession, name: TableName) -> str | None:

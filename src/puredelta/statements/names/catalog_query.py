@@ -35,7 +35,6 @@ from puredelta.spark.jvm.catalog import SESSION_CATALOG, CatalogTable, ViewEntry
 from puredelta.spark.scan.row_tracking_scan import readable_rows
 from puredelta.spark.session.catalogs import find_identifier
 from puredelta.spark.session.names import PREFIX, quote, quote_name
-from puredelta.spark.session.session import is_connect
 from puredelta.statements.names.kept_names import (
     KeptNames,
     SqlFunction,
@@ -44,7 +43,7 @@ from puredelta.statements.names.kept_names import (
 )
 from puredelta.statements.names.names import rows_in_catalog
 from puredelta.statements.names.parameters import with_values
-from puredelta.statements.names.views import References, RowNames, TemplateFields, TemporaryViews
+from puredelta.statements.names.views import References, RowNames, TemplateFields
 from puredelta.statements.parse.cursor import Cursor
 from puredelta.statements.parse.relation_text import (
     find_alias_place,
@@ -183,12 +182,7 @@ def _as_made(rows: DataFrame, queried: Sequence[str], columns: Sequence[str]) ->
 
 
 def with_tables(spark: SparkSession, query: str, names: RowNames) -> str:
-    """Return a query with new names for the Delta tables of the catalog, over Connect.
-
-    In a classic session Spark finds these tables itself.
-    """
-    if not is_connect(spark):
-        return query
+    """Return a query with new names for the Delta tables of the catalog."""
     return replaced(query, _Names(spark, names).parts(query))
 
 
@@ -196,19 +190,6 @@ def named_query(spark: SparkSession, text: str, rows: Mapping[str, DataFrame]) -
     """Return the rows of a query that may name Delta tables of the catalog, and ``rows``."""
     names = References(rows)
     return names.query(spark, replaced(text, _Names(spark, names).parts(text)))
-
-
-def rows_of_query(
-    spark: SparkSession, text: str, names: TemporaryViews | TemplateFields
-) -> DataFrame:
-    """Return the rows of a query that may name Delta tables of the catalog, and rows.
-
-    Over Connect these are sent along: a view belongs to the server, and a client could not set the
-    time at which its clock is read.
-    """
-    if not is_connect(spark):
-        return names.query(spark, text)
-    return named_query(spark, text, names.fields(text))
 
 
 def catalog_rows(spark: SparkSession, parts: Sequence[str]) -> DataFrame | None:

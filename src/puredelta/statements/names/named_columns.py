@@ -39,7 +39,6 @@ from puredelta.spark.jvm.plans import (
 from puredelta.spark.scan.row_tracking_scan import rows_with_row_ids
 from puredelta.spark.scan.table_rows import find_origin, table_rows
 from puredelta.spark.session.names import METADATA
-from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.storage import open_log
 from puredelta.statements.names.query_tables import with_views
 from puredelta.statements.names.stored_views import with_stored_views
@@ -155,7 +154,7 @@ _QUERIES = keywords("SELECT WITH FROM (")
 
 def run_metadata_query(spark: SparkSession, text: str) -> DataFrame | None:
     """Let Spark execute a query that names ``_metadata`` of Delta tables; None for other texts."""
-    if is_connect(spark) or not mentions(text, METADATA) or Cursor(text).word not in _QUERIES:
+    if not mentions(text, METADATA) or Cursor(text).word not in _QUERIES:
         return None
     frames = TemplateFields()
     named = with_views(spark, with_stored_views(spark, text, frames), frames)

@@ -402,13 +402,21 @@ _QUERY_WORDS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE")
 class Subqueries:
     """Rewriting of the subqueries of one statement; runs no job.
 
-    ``ctes`` are the statement's common table expressions.
+    ``ctes`` are the statement's common table expressions; ``with_tables`` names the tables of the
+    catalog in a query.
     """
 
-    def __init__(self, spark: SparkSession, ctes: str, views: RowNames) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        ctes: str,
+        views: RowNames,
+        with_tables: Callable[[str, RowNames], str],
+    ) -> None:
         self._spark = spark
         self._written_ctes = ctes
         self._views = views
+        self._with_tables = with_tables
 
     def in_rows(self, spec: RowSpec) -> RowSpec:
         """Return an UPDATE or a DELETE with independent subqueries."""
@@ -452,7 +460,7 @@ class Subqueries:
 
     def _alone(self, query: str) -> str:
         whole = joined(self._ctes, with_views(self._spark, query, self._views))
-        return with_tables(self._spark, whole, self._views)
+        return self._with_tables(whole, self._views)
 
     def alone(self, expression: Expression) -> Expression:
         """Return an expression with its outermost subqueries rewritten; other text stays."""
@@ -509,7 +517,7 @@ def _bound(expression: Any, spark: SparkSession, key: str, make: Callable[[KeptN
 
 def _with_names(spark: SparkSession, text: str, names: KeptNames) -> str:
     if may_need_names(text):
-        return str(Subqueries(spark, "", names).alone(text))
+        return str(Subqueries(spark, "", names, partial(with_tables, spark)).alone(text))
     return with_kept_names(spark, text, names)
 
 
