@@ -24,7 +24,7 @@ from puredelta.worker.data_files.rewrite_file import (
     rewrite,
 )
 from puredelta.worker.data_files.write_rows import write_stream
-from puredelta.worker.footers.chunk_shapes import _DOUBLES
+from puredelta.worker.footers.chunk_shapes import DOUBLES
 from puredelta.worker.lookup.key_lookup import look_up
 from puredelta.worker.lookup.lookup_request import (
     LOOKUP_BATCHES,
@@ -126,5 +126,5 @@ def test_packed_code_is_small(function: Callable[..., Any]) -> None:
 
 def test_packed_code_has_no_numbers_of_files_that_were_read() -> None:
     for number in range(100):
-        assert _DOUBLES[bytes([200, number])] == 72 + 128 * number
-    assert pickle.loads(cloudpickle.dumps(_DOUBLES)) == {}  # type: ignore[no-untyped-call]
+        assert DOUBLES[bytes([200, number])] == 72 + 128 * number
+    assert pickle.loads(cloudpickle.dumps(DOUBLES)) == {}  # type: ignore[no-untyped-call]

@@ -8,7 +8,7 @@ import os
 import stat
 import unicodedata
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -114,15 +114,24 @@ def flush_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
+def _read_after_seek(descriptor: int, num_bytes: int, at: int) -> bytes:
+    os.lseek(descriptor, at, os.SEEK_SET)
+    return os.read(descriptor, num_bytes)
+
+
+_read_at: Callable[[int, int, int], bytes] = getattr(os, "pread", _read_after_seek)
+"""Takes a descriptor, a number of bytes and their place; one system call where there is one."""
+
+
 def read_file_end(path: str, num_bytes: int) -> FileEnd:
     """Return the last bytes of a file, unbuffered because files are many."""
     descriptor = os.open(path, _READ_AS_IT_IS)
     try:
         size = os.lseek(descriptor, 0, os.SEEK_END)
-        os.lseek(descriptor, max(0, size - num_bytes), os.SEEK_SET)
-        content = os.read(descriptor, num_bytes)
-        while len(content) < min(size, num_bytes):
-            more = os.read(descriptor, num_bytes - len(content))
+        wanted = min(size, num_bytes)
+        content = _read_at(descriptor, wanted, size - wanted)
+        while len(content) < wanted:
+            more = _read_at(descriptor, wanted - len(content), size - wanted + len(content))
             if not more:
                 raise StorageError(f"{path} was cut short while it was read")
             content += more

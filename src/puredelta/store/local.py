@@ -150,9 +150,13 @@ class LocalStore:
             return open(self._file_name(path), "rb")  # noqa: PTH123 - the caller closes it
 
     def read_end(self, path: str, num_bytes: int) -> FileEnd:
-        """Return the last bytes; takes three system calls beside opening and closing."""
-        with _translated():
-            return read_file_end(self._file_name(path), num_bytes)
+        """Return the last bytes; takes two system calls beside opening and closing."""
+        name = self._file_name(path)
+        try:  # thousands of footers are read: no context is entered for each
+            return read_file_end(name, num_bytes)
+        except OSError as error:
+            _raise_translated(error)
+            raise
 
     def put_if_absent(self, path: str, content: bytes) -> PutOutcome:
         """Write aside, flush, then link: a link never replaces an existing name."""
@@ -230,7 +234,7 @@ class LocalStore:
         return Path(self._file_name(path))
 
     def _file_name(self, path: str) -> str:
-        if path.startswith("/") or ".." in path.split("/"):
+        if path.startswith("/") or (".." in path and ".." in path.split("/")):
             raise ValueError(f"{path!r} does not lie below the root of the store")
         return self._prefix + path
 
@@ -274,13 +278,17 @@ class _translated:  # noqa: N801 - as context managers of contextlib are named
         error: BaseException | None,
         __: TracebackType | None,
     ) -> None:
-        if not isinstance(error, OSError):
-            return
-        if isinstance(error, FileNotFoundError | PermissionError | StorageError):
-            return
-        details = error.errno, error.strerror, error.filename
-        if isinstance(error, NotADirectoryError):
-            raise FileNotFoundError(*details) from error
-        if error.errno is None:
-            raise StorageError(str(error)) from error
-        raise StorageError(*details) from error
+        if isinstance(error, OSError):
+            _raise_translated(error)
+
+
+def _raise_translated(error: OSError) -> None:
+    """Raise what the error is to callers of a store, unless it is that already."""
+    if isinstance(error, FileNotFoundError | PermissionError | StorageError):
+        return
+    details = error.errno, error.strerror, error.filename
+    if isinstance(error, NotADirectoryError):
+        raise FileNotFoundError(*details) from error
+    if error.errno is None:
+        raise StorageError(str(error)) from error
+    raise StorageError(*details) from error

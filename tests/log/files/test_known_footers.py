@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from puredelta.log.files import file_stats as known_footers
-from puredelta.log.files.file_stats import KnownFooters, TableStatistics
+from puredelta.log.files.file_stats import FooterSummary, KnownFooters, TableStatistics
 from puredelta.log.files.parquet_footer import (
     FooterEnd,
     NoFooterError,
@@ -33,6 +33,7 @@ from puredelta.protocol.schema.types import (
     ArrayType,
     DecimalType,
 )
+from puredelta.worker.footers import footer_shapes
 from puredelta.worker.footers.chunk_shapes import Walk
 from puredelta.worker.footers.thrift_compact import UnsupportedLayoutError
 from tests.commands.convert.other_files import FROM_ARROW, random_table
@@ -58,10 +59,17 @@ def end_of(content: bytes) -> FooterEnd:
     return FooterEnd(content[-length:], len(content) - length)
 
 
-def by_arrow(statistics: TableStatistics, end: FooterEnd) -> tuple[str, str]:
+def by_arrow(statistics: TableStatistics, end: FooterEnd) -> FooterSummary:
     footer = parse_footer(end)
     message = schema_message(footer)
-    return schema_text(footer, message), statistics.encode(footer, message=message)
+    stats = statistics.encode(footer, message=message)
+    return FooterSummary(schema_text(footer, message), stats, footer.num_rows)
+
+
+@pytest.fixture(autouse=True, params=[0, 200])
+def alike_min(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All chunks are read by one pattern from the first file on, or only after many."""
+    monkeypatch.setattr(footer_shapes, "_ALIKE_MIN", request.param)
 
 
 def parquet(table: pa.Table, **options) -> bytes:

@@ -24,7 +24,7 @@ from puredelta.protocol.schema.types import (
     StructField,
     StructType,
 )
-from puredelta.worker.footers.chunk_shapes import Found
+from puredelta.worker.footers.chunk_shapes import Raw
 from puredelta.worker.footers.footer_shapes import Group
 from tests.log.files.test_file_stats import table_config
 
@@ -50,11 +50,11 @@ def _footer(*names: str) -> pq.FileMetaData:
     return pq.read_metadata(sink)
 
 
-def _random_chunk(random: Random, name: str) -> Found:
+def _random_chunk(random: Random, name: str) -> tuple[int | None, Raw | None, Raw | None]:
     nulls = random.choice([None, ROWS, 0, 0, 0, 0, 3])
     if random.random() < 0.1:
-        return 0, nulls, None, None
-    return 0, nulls, random.choice(COLUMNS[name][2]), random.choice(COLUMNS[name][2])
+        return nulls, None, None
+    return nulls, random.choice(COLUMNS[name][2]), random.choice(COLUMNS[name][2])
 
 
 @pytest.mark.parametrize("vectors", [False, True])
@@ -66,8 +66,7 @@ def test_encoders_agree(names: tuple[str, ...], vectors: bool) -> None:
     kind = statistics.kind(footer, schema_message(footer))
     encode = statistics.chunk_encoder(kind)
     for _ in range(500):
-        chunks = [_random_chunk(random, name) for name in names]
-        groups = [Group(ROWS, chunks)]
+        groups = [Group(ROWS, *zip(*(_random_chunk(random, name) for name in names), strict=True))]
         assert encode(groups) == statistics.encode_chunks(kind, groups)
 
 
@@ -77,12 +76,12 @@ def test_usual_files_fill_every_gap() -> None:
     kind = statistics.kind(footer, schema_message(footer))
     template = StatsTemplate.of(kind.plans, kind.names or (), prefix_length=32, tight_bounds=None)
     assert template is not None
-    assert template.fill(5, [(0, 0, 1, 2), (0, 4, b"a", b"b")]) == (
+    assert template.fill(Group(5, (0, 4), (1, b"a"), (2, b"b"))) == (
         '{"numRecords":5,"minValues":{"l %s":1,"q\\"uote":"a"},'
         '"maxValues":{"l %s":2,"q\\"uote":"b"},"nullCount":{"l %s":0,"q\\"uote":4}}'
     )
-    assert template.fill(5, [(0, 5, 1, 2), (0, 0, b"a", b"b")]) is None
-    assert template.fill(5, [(0, 0, None, None), (0, 0, b"a", b"b")]) is None
+    assert template.fill(Group(5, (5, 0), (1, b"a"), (2, b"b"))) is None
+    assert template.fill(Group(5, (0, 0), (None, b"a"), (None, b"b"))) is None
 
 
 def test_a_column_that_is_in_no_chunk_has_no_template() -> None:
@@ -91,5 +90,5 @@ def test_a_column_that_is_in_no_chunk_has_no_template() -> None:
     kind = statistics.kind(footer, schema_message(footer))
     assert kind.names is not None
     assert StatsTemplate.of(kind.plans, kind.names, prefix_length=32, tight_bounds=None) is None
-    groups = [Group(3, [(0, 0, 1, 2)])]
+    groups = [Group(3, (0,), (1,), (2,))]
     assert statistics.chunk_encoder(kind)(groups) == statistics.encode_chunks(kind, groups)

@@ -9,6 +9,7 @@ import pytest
 
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.files.file_table import FileTable
+from puredelta.log.files.row_counts import num_records
 from puredelta.log.replay import spooled_files
 from puredelta.log.replay.spooled_files import SpooledFiles
 from puredelta.protocol.actions.action_json import encode_action
@@ -28,7 +29,8 @@ def some(count: int) -> Iterator[tuple[str, dict[str, str | None], str | None]]:
 def spooled(count: int) -> tuple[SpooledFiles, list[Add]]:
     files, adds = SpooledFiles(), []
     for path, values, stats in some(count):
-        files.add(path, values, size_bytes=7, modified_ms=9, stats=stats)
+        rows = None if stats is None else num_records(stats)
+        files.add(path, values, size_bytes=7, modified_ms=9, stats=stats, num_rows=rows)
         adds.append(
             Add(
                 path=encode_path(path),
@@ -64,8 +66,20 @@ def test_many_files_are_parsed_as_columns() -> None:
     assert [add.path for add in files.table().adds()] == [add.path for add in adds]
 
 
+def test_rows_are_counted_unless_a_file_does_not_tell() -> None:
+    files, adds = spooled(5)
+    assert files.num_rows is SpooledFiles.of(adds).num_rows is None
+    told = SpooledFiles.of(adds[1:])
+    assert told.num_rows == FileTable.of(adds[1:]).num_records() == 10
+    told.add("e", {}, size_bytes=1, modified_ms=1, stats=None, num_rows=7)
+    assert told.num_rows == 17
+    told.add("f", {}, size_bytes=1, modified_ms=1, stats=None, num_rows=None)
+    assert told.num_rows is None
+
+
 def test_nothing() -> None:
     files = SpooledFiles()
+    assert files.num_rows == 0
     assert not list(files.lines())
     assert not len(files.table())
 
@@ -73,7 +87,7 @@ def test_nothing() -> None:
 @pytest.mark.parametrize("path", ["b", "a"])
 def test_a_file_comes_once_and_in_order(path: str) -> None:
     files = SpooledFiles()
-    files.add("b", {}, size_bytes=1, modified_ms=1, stats=None)
+    files.add("b", {}, size_bytes=1, modified_ms=1, stats=None, num_rows=1)
     with pytest.raises(InvalidRequestError) as caught:
-        files.add(path, {}, size_bytes=1, modified_ms=1, stats=None)
+        files.add(path, {}, size_bytes=1, modified_ms=1, stats=None, num_rows=1)
     assert caught.value.code is ErrorCode.DUPLICATE_ACTIONS_FOUND

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import subprocess
 import sys
 from pathlib import Path
 from random import Random
+from unittest.mock import ANY
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from puredelta.log.files.parquet_footer import FooterEnd, NoFooterError, parse_footer
+from puredelta.worker.footers import footer_shapes
+from puredelta.worker.footers.footer_shapes import FooterShapes, _OneGroup
 from puredelta.worker.footers.sound_footer import (
     EncryptedFileError,
     UnsoundFooterError,
@@ -120,8 +124,12 @@ def test_what_a_footer_says_is_checked(lie: str, tmp_path: Path) -> None:
         require_sound_path(str(tmp_path / "f.parquet"))
 
 
-def test_a_footer_like_a_sound_one_is_known_and_says_nothing_else() -> None:
+@pytest.mark.parametrize("alike_min", [0, 200])
+def test_a_footer_like_a_sound_one_is_known_and_says_nothing_else(
+    alike_min: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whatever is taken for known passes the whole check, but for places of indexes."""
+    monkeypatch.setattr(footer_shapes, "_ALIKE_MIN", alike_min)
     known = _KnownKinds()
     for content in valid_files().values():
         try:
@@ -148,6 +156,36 @@ def test_a_footer_like_a_sound_one_is_known_and_says_nothing_else() -> None:
                 unlike.append(str(reason))
     assert recognized > 200
     assert all("an index" in one or "values of" in one for one in unlike), unlike
+
+
+def test_one_pattern_of_all_chunks_says_what_the_patterns_of_the_chunks_say() -> None:
+    """Also of damaged footers; it may leave them to the others."""
+    contents = [content for _, content in sorted(valid_files().items())]
+    contents += [mutated_file(Random(seed))[1] for seed in range(1000)]
+    footers = []
+    for content in contents:
+        with contextlib.suppress(UnsoundFooterError):
+            end, place = footer_of(content)
+            footers.append((end[:-8], place))
+    read = 0
+    for sound, place in footers[: len(valid_files())]:
+        try:
+            require_sound(sound, place)
+            shapes = FooterShapes.of(sound, range(100))
+            shapes.read(sound, place, learns=True)
+        except (UnsoundFooterError, UnsupportedLayoutError):
+            continue
+        whole = _OneGroup(shapes.columns, (*shapes.parts, shapes.group_end))
+        for content, data_end in footers:
+            if not shapes.has_schema_of(content):
+                continue
+            for end in (data_end, data_end - 1, data_end // 2):
+                with contextlib.suppress(UnsupportedLayoutError, IndexError, UnicodeDecodeError):
+                    found = whole.read(content, len(shapes.prefix), end)
+                    if found is not None:
+                        read += 1
+                        assert shapes.read(content, end) == ([found[0]], ANY)
+    assert read > 100
 
 
 def test_chunks_outside_of_a_file_are_not_brought(tmp_path: Path) -> None:

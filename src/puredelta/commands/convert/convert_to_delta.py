@@ -86,8 +86,6 @@ from puredelta.spark.session.types import to_spark_type
 logger = logging.getLogger(__name__)
 
 ALREADY_DELTA = "The table you are trying to convert is already a delta table"
-_COUNTED_MAX = 10_000
-"""Number of files up to which a report adds up their rows; more files wait on disk."""
 _ENTRY_FINISHED = "The log was there already: the table's entry in the catalog was changed alone"
 
 
@@ -181,7 +179,7 @@ def _convert(
 
 
 def _report(plan: ConversionPlan, done: ConvertResult, seconds: Mapping[str, float]) -> Report:
-    rows = plan.files.table().num_records() if done.num_files <= _COUNTED_MAX else None
+    rows = plan.files.num_rows
     gone = sum(map(len, plan.deleted.values()))
     return Report(
         statement="CONVERT",

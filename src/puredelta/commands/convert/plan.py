@@ -488,7 +488,7 @@ class _Found:
 
 def _found(read: Iterable[ReadFile], values: _Values) -> _Found:
     files, kinds, sparks = SpooledFiles(), dict[str, StoredFile](), dict[str, StoredFile]()
-    for file, (text, stats), is_sparks in read:
+    for file, (text, stats, num_rows), is_sparks in read:
         if text not in kinds:
             kinds[text] = file
         if is_sparks:
@@ -499,6 +499,7 @@ def _found(read: Iterable[ReadFile], values: _Values) -> _Found:
             size_bytes=file.size_bytes,
             modified_ms=file.modified_ms,
             stats=stats,
+            num_rows=None if stats is None else num_rows,
         )
     return _Found(files, kinds, tuple(sparks.values()))
 

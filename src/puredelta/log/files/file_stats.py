@@ -50,7 +50,7 @@ from puredelta.protocol.table.stats import (
     statistics_object,
 )
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.worker.footers.chunk_shapes import Found, Raw
+from puredelta.worker.footers.chunk_shapes import Raw
 from puredelta.worker.footers.footer_shapes import Ending, FooterShapes, Group
 from puredelta.worker.footers.sound_footer import TRAILER_BYTES
 from puredelta.worker.footers.thrift_compact import UnsupportedLayoutError
@@ -99,15 +99,16 @@ class StatsTemplate:
         )
         return cls(text, tuple(plan.leaves.start for plan in plans), tuple(bounded))
 
-    def fill(self, num_rows: int, chunks: Sequence[Found]) -> str | None:
+    def fill(self, group: Group) -> str | None:
         """Return the statistics of a file; ``None`` if it does not fill every gap."""
-        nulls = [chunks[leaf][1] for leaf in self.leaves]
-        if None in nulls or num_rows in nulls:
+        rows, all_nulls, low_bounds, high_bounds = group
+        nulls = [all_nulls[leaf] for leaf in self.leaves]
+        if None in nulls or rows in nulls:
             return None
         lows: list[Raw | str] = []
         highs: list[Raw | str] = []
         for leaf, texts in self.bounded:
-            _, _, low, high = chunks[leaf]
+            low, high = low_bounds[leaf], high_bounds[leaf]
             if low is None or high is None:
                 return None
             if texts is None:
@@ -118,7 +119,7 @@ class StatsTemplate:
                 highs.append(pair[1])
             else:
                 return None
-        return self.text % (num_rows, *lows, *highs, *nulls)
+        return self.text % (rows, *lows, *highs, *nulls)
 
 
 def _texts(decode: Decode, prefix_length: int) -> _Texts | None:
@@ -308,7 +309,7 @@ class TableStatistics:
             )
 
         def encode(groups: Sequence[Group]) -> str:
-            text = template.fill(*groups[0]) if template is not None and len(groups) == 1 else None
+            text = template.fill(groups[0]) if template is not None and len(groups) == 1 else None
             return self.encode_chunks(kind, groups) if text is None else text
 
         return encode
@@ -316,7 +317,7 @@ class TableStatistics:
     def encode_chunks(self, kind: FileKind, groups: Sequence[Group]) -> str:
         """Return the JSON text of a file from what the chunks of its row groups say."""
         reads: Sequence[_Read] = [_of_chunks(plan, groups) for plan in kind.plans]
-        num_rows = sum(rows for rows, _ in groups)
+        num_rows = _rows_of(groups)
         if kind.names is not None:
             return self._encode_columns(kind.names, num_rows, reads)
         leaves = {
@@ -385,26 +386,31 @@ _Read: TypeAlias = "tuple[Bound | None, Bound | None, int | None]"
 _NOTHING: _Read = (None, None, None)
 
 
-def _of_chunk(plan: LeafPlan, chunks: Sequence[Found], num_rows: int) -> _Read:
+def _of_chunk(plan: LeafPlan, group: Group) -> _Read:
     """Return what `_read_group` does, of chunks that were read without Arrow."""
     if plan.absent:
-        return None, None, num_rows
+        return None, None, group.rows
     if plan.nested:
-        return (None, None, 0) if any(chunks[i][1] == 0 for i in plan.leaves) else _NOTHING
-    _, nulls, low, high = chunks[plan.leaves.start]
-    decode = plan.decode
-    if decode is None or low is None or high is None or plan.might_contain_nan or nulls == num_rows:
+        return (None, None, 0) if any(group.nulls[i] == 0 for i in plan.leaves) else _NOTHING
+    leaf, decode = plan.leaves.start, plan.decode
+    nulls, low, high = group.nulls[leaf], group.low[leaf], group.high[leaf]
+    is_untrusted = plan.might_contain_nan or nulls == group.rows
+    if decode is None or low is None or high is None or is_untrusted:
         return None, None, nulls
     return *decode(low, high), nulls
 
 
+def _rows_of(groups: Sequence[Group]) -> int:
+    return groups[0].rows if len(groups) == 1 else sum(group.rows for group in groups)
+
+
 def _of_chunks(plan: LeafPlan, groups: Sequence[Group]) -> _Read:
     """Return the statistics of a leaf over the row groups of a file, none of them empty."""
-    rows, chunks = groups[0]
-    total = _of_chunk(plan, chunks, rows)
-    for more, chunks in groups[1:]:
-        total = _both(total, rows, _of_chunk(plan, chunks, more), more)
-        rows += more
+    total = _of_chunk(plan, groups[0])
+    rows = groups[0].rows
+    for group in groups[1:]:
+        total = _both(total, rows, _of_chunk(plan, group), group.rows)
+        rows += group.rows
     return total
 
 
@@ -461,6 +467,8 @@ class FooterSummary(NamedTuple):
     """Equal for two files exactly if they mean the same schema."""
     stats: str | None
     """The statistics as the log has them; ``None`` where none are wanted."""
+    num_rows: int | None = None
+    """``None`` where it is not read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -510,7 +518,7 @@ class KnownFooters:
                 if number:
                     self._kinds.insert(0, self._kinds.pop(number))
                 self._recognized += 1
-                return FooterSummary(kind.text, kind.stats(found))
+                return FooterSummary(kind.text, kind.stats(found), _rows_of(found))
         return self._parsed(end)
 
     def _parsed(self, end: FooterEnd) -> FooterSummary:
@@ -525,7 +533,7 @@ class KnownFooters:
         if self._lessons < _LESSONS_MAX + self._recognized:
             self._lessons += 1
             self._learn(footer, end, FooterSummary(text, stats), message)
-        return FooterSummary(text, stats)
+        return FooterSummary(text, stats, footer.num_rows)
 
     def _learn(
         self, footer: pq.FileMetaData, end: FooterEnd, summary: FooterSummary, message: str
@@ -582,17 +590,15 @@ def _agrees(footer: pq.FileMetaData, kind: _Kind, groups: Sequence[Group]) -> bo
     plans = () if kind.columns is None else kind.columns.plans
     decoded = {leaf for plan in plans if plan.decode is not None for leaf in plan.leaves}
     return footer.num_row_groups == len(groups) and all(
-        _agrees_on(
-            footer.row_group(number).column(leaf), group.chunks[leaf], is_decoded=leaf in decoded
-        )
+        _agrees_on(footer.row_group(number).column(leaf), group, leaf, is_decoded=leaf in decoded)
         for number, group in enumerate(groups)
         for leaf in _leaves_of(kind.columns)
     )
 
 
-def _agrees_on(chunk: pq.ColumnChunkMetaData, found: Found, *, is_decoded: bool) -> bool:
+def _agrees_on(chunk: pq.ColumnChunkMetaData, group: Group, leaf: int, *, is_decoded: bool) -> bool:
     statistics = chunk.statistics
-    _, nulls, low, high = found
+    nulls, low, high = group.nulls[leaf], group.low[leaf], group.high[leaf]
     if statistics is None:
         return (nulls, low, high) == (None, None, None)
     if nulls != (statistics.null_count if statistics.has_null_count else None):

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from puredelta.errors import InvalidRequestError, Message
 from puredelta.log.files.file_table import FILE_SCHEMA, FileTable
+from puredelta.log.files.row_counts import physical_rows
 from puredelta.log.replay.action_columns import parse_commit
 from puredelta.protocol.actions.action_json import encode_action, parse_action
 from puredelta.protocol.actions.actions import Add
@@ -44,6 +45,8 @@ class SpooledFiles:
         self.num_files = 0
         self.size_bytes = 0
         """Of the data files."""
+        self.num_rows: int | None = 0
+        """Of the data files; None where one of them does not tell."""
         self.partition_columns: set[frozenset[str]] = set()
         """The columns that files have partition values of: one set, if all is well."""
         self._codec = pa.Codec("lz4")
@@ -61,7 +64,7 @@ class SpooledFiles:
         files = cls()
         for add in adds:
             files.partition_columns.add(frozenset(add.partition_values))
-            files._append(encode_action(add) + "\n", add.size_bytes)
+            files._append(encode_action(add) + "\n", add.size_bytes, physical_rows(add))
         return files
 
     def add(
@@ -72,6 +75,7 @@ class SpooledFiles:
         size_bytes: int,
         modified_ms: int,
         stats: str | None,
+        num_rows: int | None,
     ) -> None:
         """Add a file whose rows are new; ``path`` is decoded, relative to the table.
 
@@ -99,6 +103,7 @@ class SpooledFiles:
             f'"size":{size_bytes},"modificationTime":{modified_ms},"dataChange":true'
             f"{described}}}}}\n",
             size_bytes,
+            num_rows,
         )
 
     @property
@@ -140,9 +145,11 @@ class SpooledFiles:
                 if isinstance(action, Add):
                     yield action
 
-    def _append(self, line: str, size_bytes: int) -> None:
+    def _append(self, line: str, size_bytes: int, num_rows: int | None) -> None:
         self.num_files += 1
         self.size_bytes += size_bytes
+        if self.num_rows is not None:
+            self.num_rows = None if num_rows is None else self.num_rows + num_rows
         self._lines.append(line)
         self._length += len(line)
         if len(self._lines) >= _LINES_MAX or self._length >= _BYTES_MAX:

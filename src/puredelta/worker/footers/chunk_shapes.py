@@ -13,7 +13,7 @@ import re
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from puredelta.worker.footers.thrift_compact import (
     BINARY,
@@ -41,25 +41,20 @@ _DOUBLE_BYTES = 8
 _KEPT_BYTES = 2
 _BYTES_AT_ONCE = 4
 
-_NULLS, _HIGH, _LOW = (3, 12, 3), (3, 12, 5), (3, 12, 6)
+NULLS, HIGH, LOW = (3, 12, 3), (3, 12, 5), (3, 12, 6)
 """``ColumnChunk.meta_data.statistics``: ``null_count``, ``max_value``, ``min_value``."""
-_BOUNDS = frozenset({_HIGH, _LOW, (3, 12, 1), (3, 12, 2)})
+_BOUNDS = frozenset({HIGH, LOW, (3, 12, 1), (3, 12, 2)})
 """The deprecated ``max`` and ``min``, too: they are stepped over."""
 _LITERAL = frozenset({(3, 1), (3, 4)})
 """``ColumnChunk.meta_data.type``, which is that of the schema, and ``.codec``."""
 _GROUP_ROWS = (3,)
 """``RowGroup.num_rows``."""
-_PLACES = ((3, 5), (3, 6), (3, 7), (3, 9), (3, 11))
+PLACES = ((3, 5), (3, 6), (3, 7), (3, 9), (3, 11))
 """``ColumnChunk.meta_data.num_values``, ``.total_uncompressed_size``, ``.total_compressed_size``,
 ``.data_page_offset`` and, if there is one, ``.dictionary_page_offset``."""
 
-# Not struct.Struct: this code travels to workers, and a Struct cannot be pickled.
-_UNPACK: Mapping[str, Callable[[bytes], tuple[Raw, ...]]] = {
-    "INT32": functools.partial(struct.unpack, "<i"),
-    "INT64": functools.partial(struct.unpack, "<q"),
-    "FLOAT": functools.partial(struct.unpack, "<f"),
-    "DOUBLE": functools.partial(struct.unpack, "<d"),
-}
+NUMBERS: Mapping[str, str] = {"INT32": "i", "INT64": "q", "FLOAT": "f", "DOUBLE": "d"}
+"""By physical type: how `struct` calls bounds that are numbers."""
 
 Raw: TypeAlias = int | float | bytes
 """A bound as Parquet has it: what it means is up to the type of its column."""
@@ -75,11 +70,23 @@ Raises:
 """
 
 
-@dataclass(frozen=True, slots=True)
-class _Hole:
-    """A text of any length: its length is not part of the shape."""
+class Hole(NamedTuple):
+    """A value that differs from file to file."""
 
     path: Path
+    pattern: bytes
+    """Empty for a text of any length, which is not part of the shape."""
+    example: bytes = b""
+    """The bytes of a number."""
+    is_read: bool = True
+
+
+class Shape(NamedTuple):
+    """What is known of bytes of one shape."""
+
+    read: ReadShape
+    parts: tuple[bytes | Hole, ...]
+    """Patterns of the bytes in their order, and the values between them."""
 
 
 class Walk:
@@ -89,7 +96,7 @@ class Walk:
         self.position = position
         self._content = content
         self._fixed_width = fixed_width
-        self._parts: list[bytes | _Hole] = []
+        self._parts: list[bytes | Hole] = []
         self._places: list[Path] = []
         self._groups: list[Path] = []
 
@@ -123,28 +130,35 @@ class Walk:
             case _:
                 raise UnsupportedLayoutError(f"a value of kind {kind}")
 
-    def shape(self, physical: str, *, is_wanted: bool = True) -> ReadShape:
-        """Return what reads bytes of the shape that was stepped over."""
-        if [path for path in (_NULLS, _GROUP_ROWS, _HIGH, _LOW) if path in self._groups] != (
+    def shape(self, physical: str, *, is_wanted: bool = True) -> Shape:
+        """Return the shape of the bytes that were stepped over."""
+        return Shape(self._reader(physical, is_wanted=is_wanted), tuple(self._parts))
+
+    def _reader(self, physical: str, *, is_wanted: bool) -> ReadShape:
+        if [path for path in (NULLS, _GROUP_ROWS, HIGH, LOW) if path in self._groups] != (
             self._groups
-        ) or ((_HIGH in self._groups) != (_LOW in self._groups)):
+        ) or ((HIGH in self._groups) != (LOW in self._groups)):
             raise UnsupportedLayoutError("statistics in an unusual order")
-        if tuple(self._places) not in (_PLACES, _PLACES[:-1], ()):
+        if tuple(self._places) not in (PLACES, PLACES[:-1], ()):
             raise UnsupportedLayoutError("places in an unusual order")
         num_places = len(self._places)
         steps: list[tuple[bytes, Path | None]] = []
         segment = b""
         for part in self._parts:
-            if isinstance(part, _Hole):
+            if isinstance(part, bytes):
+                segment += part
+            elif part.pattern:
+                segment += b"(" + part.pattern + b")" if part.is_read else part.pattern
+            else:
                 steps.append((segment, part.path))
                 segment = b""
-            else:
-                segment += part
         steps.append((segment, None))
         if len(steps) == 1:
             groups = tuple(self._groups) if is_wanted else ()
-            return _read_fixed(segment, groups, _UNPACK.get(physical), num_places)
-        if [path for _, path in steps] == [_HIGH, _LOW, None] and self._groups[0] == _NULLS:
+            code = NUMBERS.get(physical)
+            unpack = None if code is None else functools.partial(struct.unpack, f"<{code}")
+            return _read_fixed(segment, groups, unpack, num_places)
+        if [path for _, path in steps] == [HIGH, LOW, None] and self._groups[0] == NULLS:
             return _read_two_texts(steps, num_places)
         return _read_with_holes(steps, num_places)
 
@@ -165,16 +179,16 @@ class Walk:
         _, self.position = varint(self._content, start)
         if path in _LITERAL:
             self._literal(start)
-        elif path in (_NULLS, _GROUP_ROWS):
+            return
+        if path in (NULLS, _GROUP_ROWS):
             self._groups.append(path)
-            self._parts.append(b"(" + _VARINT + b")")
-        else:
-            is_place = path in _PLACES
-            if is_place:
-                self._places.append(path)
-                if any(isinstance(part, _Hole) for part in self._parts):
-                    raise UnsupportedLayoutError("places after bounds")
-            self._parts.append(b"(" + _VARINT + b")" if is_place else _VARINT)
+        elif path in PLACES:
+            if any(isinstance(part, Hole) and not part.pattern for part in self._parts):
+                raise UnsupportedLayoutError("places after bounds")
+            self._places.append(path)
+        is_read = path in (NULLS, _GROUP_ROWS, *PLACES)
+        example = self._content[start : self.position]
+        self._parts.append(Hole(path, _VARINT, example, is_read))
 
     def _text(self, path: Path) -> None:
         start = self.position
@@ -185,15 +199,17 @@ class Walk:
         elif self._fixed_width:
             self._literal(start)
             self.position += length
-            wanted = path in (_HIGH, _LOW)
-            if wanted:
+            pattern = b".{%d}" % length
+            if path in (HIGH, LOW):
                 self._groups.append(path)
-            self._parts.append((b"(.{%d})" if wanted else b".{%d}") % length)
+                self._parts.append(Hole(path, pattern))
+            else:
+                self._parts.append(pattern)
         else:
             self.position += length
-            if path in (_HIGH, _LOW):
+            if path in (HIGH, LOW):
                 self._groups.append(path)
-            self._parts.append(_Hole(path))
+            self._parts.append(Hole(path, b""))
         if self.position > len(self._content):
             raise UnsupportedLayoutError("cut short")
 
@@ -210,14 +226,14 @@ class KnownShapes:
     """A column chunk, or the end of a row group: the shapes it has had, the latest first."""
 
     physical: str
-    shapes: list[ReadShape] = field(default_factory=list)
+    shapes: list[Shape] = field(default_factory=list)
     is_wanted: bool = True
     """Whether its numbers and bounds are read."""
 
     def read(self, content: bytes, position: int, data_end: int) -> Found | None:
         """Read what begins at a position; ``None`` if it has none of the known shapes."""
         for number, shape in enumerate(self.shapes):
-            found = shape(content, position, data_end)
+            found = shape.read(content, position, data_end)
             if found is not None:
                 if number:
                     self.shapes.insert(0, self.shapes.pop(number))
@@ -232,7 +248,7 @@ class KnownShapes:
             raise UnsupportedLayoutError("a column chunk without places")
         shape = walk.shape(self.physical, is_wanted=self.is_wanted)
         try:
-            found = shape(content, position, data_end)
+            found = shape.read(content, position, data_end)
         except struct.error as other:
             raise UnsupportedLayoutError("a bound of another length") from other
         if found is None or found[0] != walk.position:
@@ -303,9 +319,9 @@ def _read_with_holes(steps: list[tuple[bytes, Path | None]], num_places: int) ->
             position = found.end()
             if path is not None:
                 length, position = varint(content, position)
-                if path == _HIGH:
+                if path == HIGH:
                     high = content[position : position + length]
-                elif path == _LOW:
+                elif path == LOW:
                     low = content[position : position + length]
                 position += length
             if match is None:
@@ -375,31 +391,31 @@ class _Doubles(dict[bytes, int]):
         return _Doubles, ()
 
 
-_DOUBLES = _Doubles()
+DOUBLES = _Doubles()
 
 
 def _is_before(parts: tuple[bytes, ...], data_end: int) -> bool:
-    """Tell whether the pages of a chunk are before a place, by what `_PLACES` are in it."""
+    """Tell whether the pages of a chunk are before a place, by what `PLACES` are in it."""
     begin = parts[3]
     if (parts[0][0] | parts[1][0] | parts[2][0] | begin[0]) & 1:  # negative
         return False
-    return _DOUBLES[begin] + _DOUBLES[parts[2]] <= data_end << 1
+    return DOUBLES[begin] + DOUBLES[parts[2]] <= data_end << 1
 
 
 def _is_before_with_dictionary(parts: tuple[bytes, ...], data_end: int) -> bool:
     values, plain, stored, begin, dictionary = parts[:5]
     if (values[0] | plain[0] | stored[0] | begin[0]) & 1:
         return False
-    first = _DOUBLES[begin]
-    if not dictionary[0] & 1 and 0 < (other := _DOUBLES[dictionary]) < first:
+    first = DOUBLES[begin]
+    if not dictionary[0] & 1 and 0 < (other := DOUBLES[dictionary]) < first:
         first = other
-    return first + _DOUBLES[stored] <= data_end << 1
+    return first + DOUBLES[stored] <= data_end << 1
 
 
 _IS_BEFORE: Mapping[int, Callable[[tuple[bytes, ...], int], bool]] = {
     0: lambda _, __: True,
-    len(_PLACES) - 1: _is_before,
-    len(_PLACES): _is_before_with_dictionary,
+    len(PLACES) - 1: _is_before,
+    len(PLACES): _is_before_with_dictionary,
 }
 """By the number of places."""
 
