@@ -277,17 +277,19 @@ def test_looking_for_an_answer_costs_the_same_whatever_the_plan(
         counted,
         lambda rows: limited(rows, 3),
     )
-    for frames, most in (
-        ((spark.range(1), deep, spark.sql("SELECT 1"), deep.groupBy("id").count().limit(1)), 8),
-        ((plain, many, plain.where("id > 0").select("id")), 13),
-    ):
-        for frame in frames:
-            for look in looks:
-                calls.clear()
-                assert look(frame) is None
-                assert len(calls) <= most, calls
-    sub = spark.sql("SELECT * FROM range(3) WHERE id > (SELECT max(id) FROM range(2))")
-    calls.clear()
-    assert answered(sub) is None
-    assert len(calls) <= 2 * 8
+    frames = (
+        spark.range(1),
+        deep,
+        spark.sql("SELECT 1"),
+        deep.groupBy("id").count().limit(1),
+        plain,
+        many,
+        plain.where("id > 0").select("id"),
+        spark.sql("SELECT * FROM range(3) WHERE id > (SELECT max(id) FROM range(2))"),
+    )
+    for frame in frames:
+        for look in looks:
+            calls.clear()
+            assert look(frame) is None
+            assert len(calls) == 1, calls
     assert counted(table) == 1000

@@ -186,6 +186,70 @@ def java_messages(error: BaseException) -> Iterator[str]:
         origin = origin.getCause()
 
 
+# --- functions that the JVM calls itself: several steps in one call ---------------------------
+
+_FUNCTORS = "org.apache.commons.collections4"
+
+
+def class_of(jvm: Any, name: str) -> Any:
+    """Return Java's own object of a class."""
+    return java_class(jvm, "java.lang.Class").forName(name)
+
+
+def step(jvm: Any, method: str, argument: Any = None, kind: str = "") -> Any:
+    """Return a transformer: it calls a method of what it is given, with an argument of a class."""
+    steps = java_class(jvm, f"{_FUNCTORS}.TransformerUtils")
+    if not kind:
+        return steps.invokerTransformer(method)
+    arrays = java_class(jvm, "java.lang.reflect.Array")
+    given = []
+    for element, item in (("java.lang.Class", class_of(jvm, kind)), ("java.lang.Object", argument)):
+        array = arrays.newInstance(class_of(jvm, element), 1)
+        array[0] = item
+        given.append(array)
+    return steps.invokerTransformer(method, *given)
+
+
+def chained(jvm: Any, *steps: Any) -> Any:
+    """Return a transformer that gives what one step returns to the next."""
+    every = java_class(jvm, "java.util.ArrayList")()
+    for one in steps:
+        every.add(one)
+    return java_class(jvm, f"{_FUNCTORS}.TransformerUtils").chainedTransformer(every)
+
+
+def predicates_of(jvm: Any) -> Any:
+    """Return the class that makes predicates, and puts them together."""
+    return java_class(jvm, f"{_FUNCTORS}.PredicateUtils")
+
+
+def method_step(target: Any, method: str, returned: str, parameter: str) -> Any:
+    """Return a transformer: it calls a method of one object with what it is given."""
+    handle = _bound(target, method, class_of(target, returned), class_of(target, parameter))
+    return _as_interface(handle, f"{_FUNCTORS}.Transformer")
+
+
+def scala_condition(predicate: Any) -> Any:
+    """Return a predicate as Scala's ``Function1``."""
+    boolean = java_class(predicate, "java.lang.Boolean").TYPE
+    handle = _bound(predicate, "evaluate", boolean, class_of(predicate, "java.lang.Object"))
+    function = _as_interface(handle, "java.util.function.Predicate")
+    return java_class(predicate, "scala.jdk.javaapi.FunctionConverters").asScalaFromPredicate(
+        function
+    )
+
+
+def _bound(target: Any, method: str, returned: Any, parameter: Any) -> Any:
+    kind = java_class(target, "java.lang.invoke.MethodType").methodType(returned, parameter)
+    lookup = java_class(target, "java.lang.invoke.MethodHandles").publicLookup()
+    return lookup.bind(target, method, kind)
+
+
+def _as_interface(handle: Any, name: str) -> Any:
+    proxies = java_class(handle, "java.lang.invoke.MethodHandleProxies")
+    return proxies.asInterfaceInstance(class_of(handle, name), handle)
+
+
 # --- objects that are Python's --------------------------------------------------------------
 
 

@@ -7,22 +7,27 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.spark.jvm.expressions import Nodes, nodes_of
 from puredelta.spark.jvm.file_index import DATASOURCES, SCAN_CLASS, AskedIndex, asked_index
 from puredelta.spark.jvm.gateway import (
     CATALYST,
+    chained,
     class_name,
+    class_of,
     java_array,
     java_class,
     java_constant,
     java_map,
     jvm_of,
+    predicates_of,
+    scala_condition,
     scala_map,
     scala_none,
     scala_object,
     scala_seq,
+    step,
 )
 from puredelta.spark.jvm.plans import Plan, empty_relation
 
@@ -133,9 +138,8 @@ def _one_row(spark: SparkSession) -> Any:
     return relations.fromExternalRows(scala_seq(jvm, []), scala_seq(jvm, [row]))
 
 
-_COLLECTIONS = "org.apache.commons.collections4"
+_FUNCTION = "scala.Function1"
 _FILES_CLASS = f"{DATASOURCES}.HadoopFsRelation"
-_SUBQUERIES_MAX = 20
 _RULES = (
     "ReplaceExpressions",
     "RewriteWithExpression",
@@ -194,67 +198,45 @@ def _end(nodes: Sequence[Mapping[str, Any]], place: int) -> int:
     return place
 
 
-def may_ask(plan: Plan) -> bool:
-    """Tell whether a plan, its subqueries included, has a scan whose files are asked for.
-
-    So many calls into the JVM as there are subqueries, not as the plan is wide or deep.
+def may_ask(rows: DataFrame) -> bool:
+    """Tell whether the analyzed plan of a frame, its subqueries included, has a scan whose files
+    are asked for. It is one call into the JVM, however wide or deep the plan is.
     """
-    subqueries = plan.java.subqueriesAll()
-    number = int(subqueries.size())
-    if number > _SUBQUERIES_MAX:
-        return True
-    plans = (plan.java, *(subqueries.apply(n) for n in range(number)))
-    return any("$Proxy" in _index_classes(java) for java in plans)
+    frame: Any = rows
+    return bool(_asking(frame._jdf).evaluate(frame._jdf))
 
 
-def _index_classes(java: Any) -> str:
-    """Return the classes of the file indexes of all scans in a plan, as one text."""
-    tools = _tools(java)
-    leaves = tools.as_java(java.collectLeaves())
-    scans = tools.select(leaves, tools.is_scan)
-    if int(scans.size()) == 0:
-        return ""
-    files = tools.select(tools.collect(scans, tools.relation), tools.is_files)
-    indexes = tools.collect(files, tools.location)
-    return str(tools.collect(indexes, tools.class_of).toString())
+_asking_by_jvm: dict[Any, Any] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Tools:
-    """Functions of the JVM that look at all elements of a collection in one call."""
-
-    as_java: Any
-    select: Any
-    collect: Any
-    is_scan: Any
-    is_files: Any
-    relation: Any
-    location: Any
-    class_of: Any
-
-
-_tools_by_jvm: dict[Any, _Tools] = {}
-
-
-def _tools(java: Any) -> _Tools:
-    known = _tools_by_jvm.get(java._gateway_client)
+def _asking(jvm: Any) -> Any:
+    """Return the predicate of the JVM that tells of a frame what `may_ask` does."""
+    known = _asking_by_jvm.get(jvm._gateway_client)
     if known is None:
-        tools = java_class(java, f"{_COLLECTIONS}.CollectionUtils")
-        step = java_class(java, f"{_COLLECTIONS}.TransformerUtils").invokerTransformer
-        is_a = java_class(java, f"{_COLLECTIONS}.PredicateUtils").instanceofPredicate
-        class_of = java_class(java, "java.lang.Class").forName
-        known = _Tools(
-            as_java=java_class(java, "scala.jdk.javaapi.CollectionConverters").asJava,
-            select=tools.select,
-            collect=tools.collect,
-            is_scan=is_a(class_of(SCAN_CLASS)),
-            is_files=is_a(class_of(_FILES_CLASS)),
-            relation=step("relation"),
-            location=step("location"),
-            class_of=step("getClass"),
+        predicates = predicates_of(jvm)
+        is_a = predicates.instanceofPredicate
+        is_proxy = chained(
+            jvm,
+            step(jvm, "location"),
+            step(jvm, "getClass"),
+            step(jvm, "getName"),
+            step(jvm, "contains", "$Proxy", "java.lang.CharSequence"),
         )
-        _tools_by_jvm.clear()  # one JVM at a time
-        _tools_by_jvm[java._gateway_client] = known
+        asks = predicates.andPredicate(
+            is_a(class_of(jvm, _FILES_CLASS)), predicates.asPredicate(is_proxy)
+        )
+        is_scan = is_a(class_of(jvm, SCAN_CLASS))
+        asks = predicates.transformedPredicate(step(jvm, "relation"), asks)
+        asks = scala_condition(predicates.andPredicate(is_scan, asks))
+        in_plan = predicates.asPredicate(step(jvm, "exists", asks, _FUNCTION))
+        in_some = step(jvm, "exists", scala_condition(in_plan), _FUNCTION)
+        in_subqueries = predicates.asPredicate(chained(jvm, step(jvm, "subqueriesAll"), in_some))
+        known = predicates.transformedPredicate(
+            chained(jvm, step(jvm, "queryExecution"), step(jvm, "analyzed")),
+            predicates.orPredicate(in_plan, in_subqueries),
+        )
+        _asking_by_jvm.clear()  # one JVM at a time
+        _asking_by_jvm[jvm._gateway_client] = known
     return known
 
 

@@ -112,8 +112,7 @@ def _unless_it_fails(rows: DataFrame, make: Callable[[Plan], _Answer | None]) ->
     if not is_classic or not any_asked():
         return None
     try:
-        plan = analyzed_plan(rows)
-        return make(plan) if may_ask(plan) else None
+        return make(analyzed_plan(rows)) if may_ask(rows) else None
     except Exception:  # an answer is never needed
         logger.warning("A query runs as it is: looking for a shorter one failed", exc_info=True)
         return None
