@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.clientserver import JavaClient
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import SparkSession
 
 import puredelta
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
 from puredelta.spark.catalog import catalog_entries, relation_cache
+from puredelta.spark.jvm.plans import parsed_plan, relation_names
 
 
 @pytest.fixture
@@ -243,3 +246,134 @@ def test_names_that_a_clause_computes(database: SparkSession) -> None:
         with pytest.raises((AnalysisException, ParseException)):
             spark.sql("DELETE FROM IDENTIFIER(:t)", args={"t": attack}).collect()
     assert contents(spark.table("d")) == [(2, 2), (3, 4)]
+
+
+def test_an_entry_is_what_it_is_now(active: SparkSession) -> None:
+    """A name that was looked up before, and is changed by another session or a temporary view."""
+    spark, other = active, active.newSession()
+
+    def shown(expected: int) -> None:
+        for _ in range(3):
+            assert spark.sql("SELECT max(id) FROM turns").first() == (expected,)
+            assert spark.sql("SELECT max(t.id) FROM turns t, turns u").first() == (expected,)
+            assert spark.table("turns").first() == (expected,)
+
+    spark.sql("CREATE TABLE turns USING parquet AS SELECT 1 AS id")
+    shown(1)
+    other.sql("DROP TABLE turns")
+    other.sql("CREATE TABLE turns (id INT) USING delta")
+    other.sql("INSERT INTO turns VALUES (2)")
+    shown(2)
+    other.sql("DROP TABLE turns")
+    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+        spark.sql("SELECT max(id) FROM turns")
+    other.sql("CREATE TABLE turns USING csv AS SELECT 3 AS id")
+    shown(3)
+    other.sql("DROP TABLE turns")
+    other.sql("CREATE TABLE of_delta (id INT) USING delta")
+    other.sql("INSERT INTO of_delta VALUES (4)")
+    other.sql("CREATE VIEW turns AS SELECT id FROM of_delta")
+    shown(4)
+    spark.range(5, 6).createOrReplaceTempView("turns")
+    shown(5)
+    spark.sql("CREATE OR REPLACE TEMPORARY VIEW turns AS SELECT id + 2 AS id FROM of_delta")
+    shown(6)
+    other.sql("INSERT INTO of_delta VALUES (5)")
+    shown_again = spark.sql("SELECT max(id) FROM turns").first()
+    assert shown_again == (7,)
+    spark.catalog.dropTempView("turns")
+    assert spark.sql("SELECT max(id) FROM turns").first() == (5,)
+    other.sql("DROP VIEW turns")
+    other.sql("DROP TABLE of_delta")
+
+
+def test_global_views_may_have_the_names_of_files(active: SparkSession, tmp_path: Path) -> None:
+    spark, path = active, str(tmp_path / "files")
+    spark.range(3).write.parquet(path)
+    spark.sql("CREATE TABLE counted (id INT) USING delta")
+    spark.sql("INSERT INTO counted VALUES (1)")
+    spark.sql(f"CREATE GLOBAL TEMPORARY VIEW `{path}` AS SELECT id FROM default.counted")
+    for _ in range(2):
+        assert spark.sql(f"SELECT count(*) FROM global_temp.`{path}`").first() == (1,)
+        assert spark.sql(f"SELECT count(*) FROM parquet.`{path}`").first() == (3,)
+    spark.sql("INSERT INTO counted VALUES (2)")
+    assert spark.sql(f"SELECT count(*) FROM global_temp.`{path}`").first() == (2,)
+    spark.catalog.dropGlobalTempView(f"`{path}`")
+    spark.sql("DROP TABLE counted")
+
+
+def test_the_catalog_is_not_asked_for_files(
+    active: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(tmp_path / "files")
+    active.range(3).write.parquet(path)
+    query = f"SELECT count(*) FROM parquet.`{path}`"
+    assert active.sql(query).first() == (3,)
+    asked: list[str] = []
+    send = JavaClient.send_command
+
+    def noted(self: Any, command: str, *args: Any, **how: Any) -> Any:
+        asked.append(command)
+        return send(self, command, *args, **how)
+
+    monkeypatch.setattr(JavaClient, "send_command", noted)
+    active.sql(query)
+    monkeypatch.undo()
+    words = ("TableIdentifier", "getTempView", "transform")
+    assert asked
+    assert not [one for one in asked if any(word in one for word in words)]
+
+
+PLAIN = (
+    "SELECT max(id) FROM t",
+    "select * from db.t as x where x.id in (1, 2) and name = 'a, b'",
+    "SELECT cat.db.t.id FROM cat.db.t ORDER BY 1;",
+    "SELECT (SELECT max(id) FROM t) AS m",
+    "SELECT 1 FROM t UNION ALL SELECT 2",
+    "SELECT id, count(*) FROM t x GROUP BY id HAVING count(*) > 1 LIMIT 3",
+    "SELECT extract(year FROM d) AS y",
+)
+NOT_PLAIN = (
+    "SELECT 'from' || id AS a",
+    "SELECT 'a from b' FROM t",
+    "SELECT * FROM t, u",
+    "SELECT * FROM t JOIN u",
+    "SELECT * FROM t WHERE id IN (SELECT id FROM u)",
+    "SELECT * FROM t WHERE id IN (TABLE u)",
+    "SELECT * FROM t -- , u\n , v",
+    "SELECT * FROM t /* x */, u",
+    "SELECT * FROM STREAM t",
+    "SELECT * FROM `t`",
+    "SELECT * FROM t VERSION AS OF 1",
+    "SELECT * FROM IDENTIFIER('t')",
+    "SELECT * FROM ${t}",
+    "FROM t SELECT 1",
+    "WITH t AS (SELECT 1) SELECT * FROM t",
+    "INSERT INTO u SELECT * FROM t",
+    "SELECT * FROM range(3)",
+    "SELECT * FROM t x(a, b), u",
+    "SELECT * FROM t TABLESAMPLE (5 ROWS), u",
+)
+PIECES: tuple[tuple[str, ...], ...] = (
+    ("SELECT *", "SELECT a.b, 'x, y from z'", "SELECT trim(BOTH 'x' FROM y)", "SELECT 1, (2)"),
+    (" FROM ", "\nfrom\t", " FROM (SELECT 1 FROM "),
+    ("t", "db.t", "t x", "t AS x", "t, u", "t x, u y", "t u JOIN v", "t, LATERAL f(1)", "t x y"),
+    ("", " WHERE a IN (1, 2)", " WHERE a IN (SELECT 1 FROM w)", " ORDER BY a, b", ", w", ")"),
+    ("", " LIMIT 1", " UNION SELECT 1", " UNION TABLE z", ";", " -- from q", " HAVING a IS NULL"),
+)
+
+
+def test_names_of_plain_queries_are_those_of_the_parser(spark: SparkSession) -> None:
+    assert all(map(relation_cache.plain_relation, PLAIN))
+    assert not any(map(relation_cache.plain_relation, NOT_PLAIN))
+    recognized = 0
+    for text in (*PLAIN, *map("".join, itertools.product(*PIECES))):
+        name = relation_cache.plain_relation(text)
+        if name is not None:
+            try:
+                found = relation_names(parsed_plan(spark, text))
+            except ParseException:
+                continue
+            recognized += 1
+            assert set(found) <= {name}, text
+    assert recognized > 50

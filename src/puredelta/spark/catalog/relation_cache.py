@@ -81,10 +81,53 @@ def named_relations(spark: SparkSession, text: str) -> tuple[RelationName, ...]:
     """
     if is_connect(spark):
         return ()
+    plain = plain_relation(text)
+    if plain is not None:
+        return tuple(dict.fromkeys((plain, *_names_in_functions(spark, text))))
     try:
-        return _names_of(spark, parsed_plan(spark, text), text)
+        return _names_of(spark, parsed_plan(spark, _without_long_lists(text)), text)
     except ParseException:
         return ()  # Spark will say so itself
+
+
+def plain_relation(text: str) -> RelationName | None:
+    """Return the one name that can be a relation's in a plain query; None where Spark has to parse.
+
+    It may be no relation's, and Spark may refuse the text.
+
+    >>> plain_relation("SELECT max(id) FROM db.t AS x WHERE id IN (1, 2)")
+    ('db', 't')
+    >>> plain_relation("SELECT * FROM t, u"), plain_relation("SELECT * FROM `t`")
+    (None, None)
+    """
+    lowered = text.lower()
+    if lowered.count("from") != 1 or any(mark in lowered for mark in _NOT_PLAIN):
+        return None
+    found = _ONE_RELATION.match(text)
+    return None if found is None else tuple(found["name"].split("."))
+
+
+_NOT_PLAIN = ("join", "table", "stream", "lateral", "identifier", "`", '"', "--", "/*", "$", "{")
+"""What may name another relation, quote a name, or hide or make text."""
+_ONE_RELATION = re.compile(
+    r"""\s*select\b .*? \bfrom \s+ (?P<name> \w+ (?:\.\w+){0,2} ) (?:\s+ (?:as\s+)? \w+ )? \s*
+    (?: [;)] | \Z | \b(?: where | group | having | order | limit | offset | union | except
+                        | intersect | minus | sort | cluster | distribute | window )\b )""",
+    re.VERBOSE | re.IGNORECASE | re.DOTALL,
+)
+
+
+def _without_long_lists(text: str) -> str:
+    """Return a text with the same names, whose long lists of whole numbers are one number each.
+
+    >>> _without_long_lists(f"SELECT a IN ({', '.join('1' * 40)}) FROM t")
+    'SELECT a IN (0) FROM t'
+    """
+    return text if _QUOTES.search(text) else _LONG_LIST.sub("0", text)
+
+
+_QUOTES = re.compile('[`"]')
+_LONG_LIST = re.compile(r"(?<![\w.])\d+(?:\s*,\s*\d+){31,}(?![\w.])")
 
 
 def query_rows(spark: SparkSession, query: Plan) -> DataFrame:

@@ -8,6 +8,7 @@ partitions.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,9 +19,12 @@ from pyspark.sql import types as T
 
 from puredelta.spark.jvm.gateway import (
     CATALYST,
+    JVM_ERRORS,
+    chained,
     java_class,
     java_type,
     jvm_of,
+    method_step,
     once_per_session,
     scala_map,
     scala_none,
@@ -28,6 +32,7 @@ from puredelta.spark.jvm.gateway import (
     scala_seq,
     scala_some,
     session_of,
+    step,
     text_items,
     text_option,
 )
@@ -92,21 +97,31 @@ def find_entry(
     temporary views.
     """
     named, *parents = reversed(parts)
-    outer = parents[1].lower() if len(parents) > 1 else _current_catalog(spark)
-    if outer != SESSION_CATALOG:
+    database = parents[0] if parents else None
+    outer = parents[1].lower() if len(parents) > 1 else None
+    if outer not in (None, SESSION_CATALOG):
         return None
-    catalog = catalog_of(spark)
-    identifier = _identifier(spark, parents[0] if parents else None, named)
+    if database is not None and _PATH.match(named) and database.lower() != _global_database(spark):
+        return None  # files: the catalog takes no such name for a table or a view
+    others = _names_of_others(spark)
+    known = others.get((database, named))
+    if known is not None and _is_of_others(spark, known, provider):
+        return None
+    if outer is None and _current_catalog(spark) != SESSION_CATALOG:
+        return None
+    identifier = _identifier(spark, database, named)
+    others.pop((database, named), None)
     try:
-        table = catalog.getTempViewOrPermanentTableMetadata(identifier)
+        table = catalog_of(spark).getTempViewOrPermanentTableMetadata(identifier)
     except AnalysisException as refused:
         if refused.getCondition() in _NO_SUCH_ENTRY:
             return None
         raise
     named_provider = text_option(table.provider())  # a view has none
-    if named_provider is not None and named_provider.lower() != provider:
-        return None
-    if (text := text_option(table.viewText())) is not None:
+    text = None
+    if named_provider is None:
+        text = text_option(table.viewText())
+    if text is not None:
         shown = table.identifier()
         return ViewEntry(
             text=text,
@@ -114,7 +129,10 @@ def find_entry(
             database=text_option(shown.database()) or "",
             name=str(shown.table()),
         )
-    if named_provider is None:
+    if named_provider is None or named_provider.lower() != provider:
+        if len(others) >= _OTHERS_MAX:
+            others.clear()
+        others[database, named] = identifier
         return None
     full = table.identifier()
     return CatalogTable(
@@ -124,6 +142,63 @@ def find_entry(
         is_managed=str(table.tableType().name()) == "MANAGED",
         owner=str(table.owner() or ""),
     )
+
+
+_PATH = re.compile(r"(?:[A-Za-z][\w+.-]*:)?/")
+_OTHERS_MAX = 256
+_NOTHING = "None"
+"""What an empty ``Option`` of Scala prints."""
+
+
+@once_per_session
+def _names_of_others(_spark: SparkSession) -> dict[tuple[str | None, str], Any]:
+    """Return the identifiers of names that were last neither Delta's nor views of SQL text.
+
+    Such a name is looked up in one call, which gives the format that its entry has now.
+    """
+    return {}
+
+
+def _is_of_others(spark: SparkSession, identifier: Any, provider: str) -> bool:
+    """Return whether there is an entry of the name, of another format and no view of SQL text."""
+    steps = _entry_steps(spark)
+    if steps is None:
+        return False
+    formats, texts = steps
+    try:
+        named_provider = str(formats.transform(identifier))
+        if named_provider == _NOTHING:
+            return str(texts.transform(identifier)) == _NOTHING
+    except JVM_ERRORS:
+        return False  # it is gone: the whole look-up says what is wrong
+    return named_provider.lower() != f"some({provider})"
+
+
+@once_per_session
+def _entry_steps(spark: SparkSession) -> tuple[Any, Any] | None:
+    """Return what the JVM finds by an identifier in one call: an entry's format, a view's text.
+
+    None for a catalog of a class that is not public.
+    """
+    jvm = jvm_of(spark)
+    try:
+        entry = method_step(
+            catalog_of(spark),
+            "getTempViewOrPermanentTableMetadata",
+            returned=f"{CATALYST}.catalog.CatalogTable",
+            parameter=f"{CATALYST}.TableIdentifier",
+        )
+    except JVM_ERRORS:
+        return None
+    printed = step(jvm, "toString")
+    provider, text = step(jvm, "provider"), step(jvm, "viewText")
+    return chained(jvm, entry, provider, printed), chained(jvm, entry, text, printed)
+
+
+@once_per_session
+def _global_database(spark: SparkSession) -> str:
+    """Return the database of global temporary views, which take any name."""
+    return str(catalog_of(spark).globalTempDatabase()).lower()
 
 
 def has_temporary_view(spark: SparkSession, name: str) -> bool:

@@ -7,6 +7,7 @@ view, as in the source of a MERGE.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
@@ -125,7 +126,8 @@ def is_query(text: str) -> bool:
 
 def may_name_path(text: str) -> bool:
     """Tell from its tokens whether a text may name a table by its path."""
-    tokens = tokenize(text) if mentions(text, FORMAT) else ()
+    may_quote = "`" in text or '"' in text
+    tokens = tokenize(text) if may_quote and mentions(text, FORMAT) else ()
     return any(
         dot.means(".") and path.kind in _PATHS and unquoted(name).lower() == FORMAT
         for name, dot, path in zip(tokens, tokens[1:], tokens[2:], strict=False)
@@ -134,9 +136,13 @@ def may_name_path(text: str) -> bool:
 
 def _may_name_version(text: str) -> bool:
     """Tell from its tokens whether a text may name a version: ``AS OF``."""
-    return mentions(text, "of") and any(
+    return _AS_OF.search(text) is not None and any(
         first.means("AS") and second.means("OF") for first, second in pairwise(tokenize(text))
     )
+
+
+_AS_OF = re.compile(r"\bas(?:\s+of\b|\s*(?:--|/\*))", re.IGNORECASE)
+"""The two words, or a comment that may be between them."""
 
 
 def may_need_names(text: str) -> bool:
