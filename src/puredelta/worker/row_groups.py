@@ -16,7 +16,7 @@ Traps this module knows:
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -24,12 +24,29 @@ from typing import Any
 import pyarrow as pa
 
 from puredelta.worker.expressions import Call, Constant, Expression, InputColumn
-from puredelta.worker.read_rows import OpenFile
+from puredelta.worker.read_rows import (
+    LEGACY_INT96,
+    SPARK_VERSION,
+    OpenFile,
+    names_no_calendar,
+)
 
 IS_IN = "is_in"
 """The function of a column and of the constants that it may equal."""
 _EXACT = (bool, int, Decimal, float, str, bytes, dt.date, dt.datetime)
 _NUMBERS = frozenset({int, Decimal, float})
+_LEGACY_DATES = b"org.apache.spark.legacyDateTime"
+_FIRST_OF_CALENDAR = 3
+"""The version of Spark that knows the proleptic Gregorian calendar."""
+
+
+def has_hybrid_calendar(file: OpenFile, only_spark: Collection[str]) -> bool:
+    """Return whether old days of a file may be those of the hybrid calendar, its bounds too."""
+    marks = file.metadata.metadata or {}
+    version = marks.get(SPARK_VERSION, b"").partition(b".")[0]
+    is_old = version.isdigit() and int(version) < _FIRST_OF_CALENDAR
+    is_legacy = is_old or _LEGACY_DATES in marks or LEGACY_INT96 in marks
+    return is_legacy or names_no_calendar(file, only_spark)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

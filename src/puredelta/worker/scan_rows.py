@@ -19,21 +19,14 @@ from puredelta.worker.file_columns import ColumnRules, as_stored, has_field_id
 from puredelta.worker.files import DataPath, label
 from puredelta.worker.range_file import fetched_ahead
 from puredelta.worker.read_rows import (
-    LEGACY_INT96,
-    SPARK_VERSION,
     OnlySparkError,
     OpenFile,
-    names_no_calendar,
     opened,
     read_batches,
     require_read_alike,
 )
-from puredelta.worker.row_groups import GroupStatistics
+from puredelta.worker.row_groups import GroupStatistics, has_hybrid_calendar
 from puredelta.worker.wire import LIMITS, Fields, Limits, codec_of
-
-_LEGACY_DATES = b"org.apache.spark.legacyDateTime"
-_FIRST_OF_CALENDAR = 3
-"""The version of Spark that knows the proleptic Gregorian calendar."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,8 +114,7 @@ def _rows(layout: ScanLayout, part: FilePart, file: OpenFile) -> Iterator[pa.Rec
     rules = ColumnRules(
         by_field_id=layout.by_field_id,
         case_sensitive=layout.case_sensitive,
-        hybrid_calendar=_has_hybrid_calendar(file)
-        or names_no_calendar(file, layout.limits.only_spark),
+        hybrid_calendar=has_hybrid_calendar(file, layout.limits.only_spark),
     )
     present = list(file.schema_arrow)
     if layout.by_field_id and layout.data and not any(map(has_field_id, present)):
@@ -204,10 +196,3 @@ def _completed(
         columns.append(pa.array(np.arange(first_row, first_row + num_rows, dtype=np.int64)))
         fields.append(pa.field(layout.row_index, pa.int64()))
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
-
-
-def _has_hybrid_calendar(file: OpenFile) -> bool:
-    marks = file.metadata.metadata or {}
-    version = marks.get(SPARK_VERSION, b"").partition(b".")[0]
-    is_old = version.isdigit() and int(version) < _FIRST_OF_CALENDAR
-    return is_old or _LEGACY_DATES in marks or LEGACY_INT96 in marks

@@ -70,7 +70,7 @@ def test_later_plans_expect_it(spark: SparkSession, path: str) -> None:
     merge = merge_of(spark, path)
     assert "refuse" not in chosen(merge.explain(), "search")
     assert chosen(merge.dry_run(), "search").endswith(LACKS)
-    assert f"Spark joins if they refuse as they did before ({LACKS})" in str(merge.explain())
+    assert f"Spark searches if they refuse as they did before ({LACKS})" in str(merge.explain())
 
 
 def test_workers_that_can_are_not_suspected(

@@ -37,6 +37,26 @@ def test_keys_are_compared_as_bytes_and_files_are_ordered_by_them(
     assert contents(spark, path)[2:] == [("C328", 5), ("FF41", 5)]
 
 
+@pytest.mark.parametrize("workers", ["true", "false"])
+def test_a_literal_of_other_bytes_is_no_other_text(
+    spark: SparkSession, tmp_path: Path, workers: str
+) -> None:
+    """Spark shows the replacement character in the place of its bytes."""
+    path = tmp_path / "t"
+    write(spark.sql("SELECT 'é' AS k, 1 AS v, 2 AS a, 3 AS b, 4 AS c, 5 AS d"), path)
+    spark.conf.set("spark.puredelta.workers.enabled", workers)
+    try:
+        sql(spark, f"UPDATE delta.`{path}` SET v = 5 WHERE k >= {_TORN}")
+        assert contents(spark, path) == [("C3A9", 5)]
+        sql(spark, f"UPDATE delta.`{path}` SET k = {_TORN} WHERE v = 5")
+        assert contents(spark, path) == [("C328", 5)]
+        found = sql(spark, f"SELECT count(*) FROM delta.`{path}` WHERE k <= {_LATIN}").first()
+        assert found is not None
+        assert found[0] == 1
+    finally:
+        spark.conf.unset("spark.puredelta.workers.enabled")
+
+
 def test_a_partition_has_the_replacement_character_as_in_spark(
     spark: SparkSession, tmp_path: Path
 ) -> None:

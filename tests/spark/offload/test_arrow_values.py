@@ -60,7 +60,10 @@ upper('ab'); trim(t); ltrim(t); rtrim(t); length(t); substring(t, 2, 3);
 substring(t, 0, 2); substring(t, -3, 2);
 substring(t, -9, 4); substring(t, 2); left(t, 2); date_add(day, 3); date_sub(end, 400);
 date_add(day, s); datediff(end, day); day + 1; cast(i AS bigint); cast(b AS double); cast(l AS
-double); cast(i AS decimal(12, 2)); cast(d AS decimal(20, 4)); i BETWEEN -1 AND 5; (i + 1) * 2 -
+double); cast(i AS decimal(12, 2)); cast(d AS decimal(20, 4)); cast(l AS decimal(12, 2));
+cast(i AS decimal(5, 1)); cast(b AS decimal(3, 1)); cast(d AS decimal(7, 1)); cast(e AS decimal(9,
+0)); cast(e AS decimal(22, 7)); cast(e AS decimal(10, 8)); cast(l AS decimal(20, 0)); i
+BETWEEN -1 AND 5; (i + 1) * 2 -
 j; abs(1) + i; year(day); month(end); day(day); i % j; l % i; b % 3; abs(i); abs(x); abs(d);
 round(d, 1); round(d); round(e, 3); round(d, 7); round(i, 2); i IN (0, 2, NULL); t IN ('ABC', u);
 x IN (y, 1.5D); g AND i NOT IN (1, 2); greatest(i, j, 3); least(l, i); greatest(d, e);
@@ -73,7 +76,9 @@ REFUSED = """
 try_add(i, 1); try_divide(x, y); collate(t, 'UTF8_LCASE') = u; rand(); md5(t); cast(x AS int);
 cast(d AS string); cast(ts AS string); w * w; x % y; i DIV 2; initcap(t); substring(t, i, 2);
 trim(BOTH 'x' FROM t); array(i)[0]; i & 1; round(x, 1); round(d, -1); d / e; w / w; to_date(t);
-reverse(t); repeat(t, 2); cast(ts AS date); greatest(x, y); greatest(t, u); greatest(ts, ts)
+cast(w AS decimal(20, 0));
+cast(x AS decimal(9, 2)); reverse(t); repeat(t, 2); cast(ts AS date); greatest(x, y);
+greatest(t, u); greatest(ts, ts)
 """
 ZONES = ("UTC", "America/New_York")
 
@@ -222,6 +227,7 @@ def test_texts_of_other_bytes_have_no_proof(function: str) -> None:
         ("l", pa.int32(), "int"),
         ("e / 3", pa.decimal128(20, 2), "decimal(20,2)"),
         ("i", pa.decimal128(12, 1), "decimal(12,1)"),
+        ("l", pa.decimal128(7, 2), "decimal(7,2)"),
         ("NULL", pa.string(), "string"),
         ("b", pa.float64(), "double"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -15,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from puredelta.spark.session.row_bitmap import RowBitmap, popcount
-from puredelta.worker.expressions import ALWAYS
+from puredelta.worker.expressions import ALWAYS, call
 from puredelta.worker.lookup.conditions import NO_CLAUSE, ResidualConditions
 from puredelta.worker.lookup.key_lookup import look_up, look_up_keys
 from puredelta.worker.lookup.lookup_request import (
@@ -28,11 +29,13 @@ from puredelta.worker.lookup.lookup_request import (
     LookupRequest,
 )
 from puredelta.worker.lookup.range_index import KeyRange
+from puredelta.worker.read_rows import OpenFile
 from puredelta.worker.wire import LIMITS, Limits
 from tests.worker.expressions import expression
 from tests.worker.lookup.batches import batch_of
 
 Hits = list[tuple[int, int, int]]
+TEXT = pa.string()
 
 
 def laid_out(
@@ -473,3 +476,37 @@ def test_a_request_is_the_same_in_a_worker(tmp_path: Path) -> None:
         (True, 0),
         (True, NO_CLAUSE),
     }
+
+
+def test_conditions_alone_decide_without_a_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An UPDATE and a DELETE; row groups whose bounds exclude each row are not decoded."""
+    groups: list[Sequence[int] | None] = []
+    read = OpenFile.read
+
+    def counted(self: OpenFile, rows: int, **options: Any) -> Any:
+        groups.append(options["groups"])
+        return read(self, rows, **options)
+
+    monkeypatch.setattr(OpenFile, "read", counted)
+    numbers = pa.table({"n": range(210), "t": [f"t{n % 3}" for n in range(210)]})
+    bare = pa.table({"t": ["t0"] * 80})
+    orders, _ = laid_out(tmp_path, [numbers, bare], [], deleted=(75, 201))
+    above = expression(("greater_equal", ("target", 0), ("value", 140, pa.int64())))
+    conditions = ResidualConditions(
+        on=ALWAYS,
+        matched=(),
+        by_source=(
+            call("and_kleene", above, expression(("equal", ("target", 1), ("value", "t0", TEXT)))),
+            expression(("equal", ("target", 0), ("value", 200, pa.int64()))),
+        ),
+        target_columns=(("n", pa.int64()), ("t", TEXT)),
+        source_columns=(),
+    )
+    request = LookupRequest(keys=(), source_files=(), conditions=conditions, finds_source=False)
+    found = answered(request, orders)
+    rows = {key: [row for _, row, _ in hits] for key, hits in found.items()}
+    due = [n for n in range(140, 210) if n % 3 == 0 and n not in (75, 201)]
+    assert rows == {(False, 0): due, (False, 1): [200]}
+    assert groups == [[2], [0, 1], [0, 1]]

@@ -35,9 +35,10 @@ from puredelta.protocol.schema.types import (
 )
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.offload.arrow_predicate import Translation
+from puredelta.spark.offload.arrow_values import NotInTableError, value_of
 from puredelta.spark.offload.key_lookup import KeyLookup
 from puredelta.spark.offload.workers import WorkerMemory
-from puredelta.worker.expressions import ALWAYS, Expression
+from puredelta.worker.expressions import ALWAYS, Expression, InputColumn, with_columns
 from puredelta.worker.lookup.conditions import NO_CLAUSE, ResidualConditions
 from puredelta.worker.lookup.lookup_read import is_text
 from puredelta.worker.lookup.lookup_request import KeyColumn, Searched
@@ -66,17 +67,20 @@ def plan_lookup(
     memory: WorkerMemory,
     *,
     texts: SourceTexts | None = None,
+    ansi: bool = True,
 ) -> KeyLookup | None:
     """Return the plan of a key lookup, ``None`` if Spark has to join.
 
     ``names`` are those of source columns inside the source's files, whose ``texts`` are measured
-    if they decide.
+    if they decide. Without source rows conditions decide of each row by itself; ``ansi`` is the
+    mode of what they compute.
     """
     config = statement.config
     # Files have columns under the names and types of the table before the statement.
-    renamed = statement.schema_evolves or config.column_mapping is ColumnMappingMode.ID
-    if renamed or not num_source_rows:
+    if statement.schema_evolves or config.column_mapping is ColumnMappingMode.ID:
         return None
+    if not num_source_rows:
+        return _plan_without_source(statement, names, ansi=ansi)
     found = _searched(statement, num_source_rows, names)
     if found is None:
         return None
@@ -105,6 +109,45 @@ def plan_lookup(
         clause=0 if statement.matched else NO_CLAUSE,
         task_bytes=task_bytes,
         parts=parts,
+    )
+
+
+def _plan_without_source(
+    statement: ResolvedStatement, names: ColumnNames, *, ansi: bool
+) -> KeyLookup | None:
+    conditions = _residual_conditions(statement, (), names)
+    if conditions is None:
+        conditions = _computed_condition(statement, ansi=ansi)
+    if conditions is None or not conditions.target_columns:
+        return None
+    return KeyLookup(keys=(), conditions=conditions)
+
+
+def _computed_condition(statement: ResolvedStatement, *, ansi: bool) -> ResidualConditions | None:
+    """Translate the one condition of an UPDATE or a DELETE by the table of functions."""
+    (clause, *others) = statement.not_matched_by_source
+    tree = None if clause.condition is None else clause.condition.tree
+    if others or tree is None:
+        return None
+    try:
+        value = value_of(tree, ansi=ansi)
+    except NotInTableError:
+        return None
+    if value.source or pa.null() in value.columns.values():
+        return None
+    if value.kind != pa.bool_() or not _inexact_columns(statement.config).isdisjoint(value.columns):
+        return None
+    places = {name: place for place, name in enumerate(value.columns)}
+
+    def placed(column: InputColumn) -> InputColumn:
+        return InputColumn(column.side, places[str(column.name)])
+
+    return ResidualConditions(
+        on=ALWAYS,
+        matched=(),
+        by_source=(with_columns(value.expression, placed),),
+        target_columns=tuple(value.columns.items()),
+        source_columns=(),
     )
 
 

@@ -90,7 +90,13 @@ def prune(context: StatementContext) -> SearchPlan:
         limits=SearchLimits(
             broadcast_bytes_max=settings.broadcast_bytes_max,
             look_up=partial(
-                plan_lookup, statement, source.num_rows, source.names, memory, texts=source.texts
+                plan_lookup,
+                statement,
+                source.num_rows,
+                source.names,
+                memory,
+                texts=source.texts,
+                ansi=context.command.session.ansi,
             ),
         ),
         statistics=context.statistics.result(),

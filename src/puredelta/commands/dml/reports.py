@@ -39,6 +39,7 @@ from puredelta.commands.statement.parts import (
     setting_values,
 )
 from puredelta.commands.statement.report import Report
+from puredelta.spark.offload.key_lookup import KeyLookup
 from puredelta.spark.offload.workers import ENABLED, LOOKUP_BYTES, last_refusal
 from puredelta.spark.session import delta_conf
 from puredelta.spark.session.delta_conf import DeltaConf
@@ -203,6 +204,7 @@ def _whole_files(plan: SearchPlan) -> int | None:
 
 
 _LOOKED_UP = "keys of the source are looked up in the files, in Python workers"
+_TESTED = "conditions are tested on each row, in Python workers"
 _STRATEGY_REASONS = {
     RewriteStrategy.COPY_ON_WRITE: "the table, or the session, has no deletion vectors",
     RewriteStrategy.DELETION_VECTORS: "the change data feed reads what they hide",
@@ -280,35 +282,46 @@ def _source_choice(context: StatementContext) -> Choice:
 def _search_choice(
     context: StatementContext, plan: SearchPlan, positions: RowPositions | None
 ) -> Choice:
-    if plan.search in (Search.NOTHING, Search.WHOLE_FILES, Search.TARGET_ONLY):
-        return Choice(subject="search", chosen=plan.search.value)
-    if plan.lookup is not None:
-        parts = plan.lookup.parts
-        asked = "equal keys" if plan.lookup.within is None else "keys between bounds"
-        reason = f"ON asks for {asked}, and a worker can hold those of the source"
-        if not context.source.is_known:
-            reason = f"ON asks for {asked}; a larger source may have to be joined"
-        elif parts > 1:
-            reason += f" in {parts} parts"
-        if not context.settings.workers.enabled:
-            return Choice(
-                subject="search",
-                chosen=_joined(plan),
-                reason="spark.puredelta.workers.enabled is off",
-            )
-        if positions is not None and positions.fallback is not None:
-            return Choice(subject="search", chosen=_joined(plan), reason=positions.fallback)
-        refused = last_refusal(context.spark) if positions is None else None
-        if refused is not None:
-            reason += f"; Spark joins if they refuse as they did before ({refused})"
-        return Choice(subject="search", chosen=_LOOKED_UP, reason=reason)
+    if plan.lookup is None:
+        return Choice(subject="search", chosen=_by_spark(plan), reason=_join_reason(context, plan))
+    if not context.settings.workers.enabled:
+        reason = "spark.puredelta.workers.enabled is off"
+        return Choice(subject="search", chosen=_by_spark(plan), reason=reason)
+    if positions is not None and positions.fallback is not None:
+        return Choice(subject="search", chosen=_by_spark(plan), reason=positions.fallback)
+    reason = _lookup_reason(context, plan, plan.lookup)
+    refused = last_refusal(context.spark) if positions is None else None
+    if refused is not None:
+        reason += f"; Spark searches if they refuse as they did before ({refused})"
+    chosen = _TESTED if plan.search is Search.TARGET_ONLY else _LOOKED_UP
+    return Choice(subject="search", chosen=chosen, reason=reason)
+
+
+def _lookup_reason(context: StatementContext, plan: SearchPlan, lookup: KeyLookup) -> str:
+    if plan.search is Search.TARGET_ONLY:
+        return "workers decide the conditions as Spark does"
+    asked = "equal keys" if lookup.within is None else "keys between bounds"
+    if not context.source.is_known:
+        return f"ON asks for {asked}; a larger source may have to be joined"
+    reason = f"ON asks for {asked}, and a worker can hold those of the source"
+    return reason if lookup.parts == 1 else f"{reason} in {lookup.parts} parts"
+
+
+def _join_reason(context: StatementContext, plan: SearchPlan) -> str:
+    if plan.search in (Search.NOTHING, Search.WHOLE_FILES):
+        return ""
+    if plan.search is Search.TARGET_ONLY:
+        reads = bool(context.statement.target_columns)
+        return "a condition asks for what only Spark decides" if reads else "no condition"
     reason = "ON or a condition asks for more than equal keys of plain types, or keys in a range"
     if context.statement.on.parts.pairs and context.source.is_known:
         reason += ", or a worker cannot hold the keys of the source"
-    return Choice(subject="search", chosen=_joined(plan), reason=reason)
+    return reason
 
 
-def _joined(plan: SearchPlan) -> str:
+def _by_spark(plan: SearchPlan) -> str:
+    if plan.search in (Search.NOTHING, Search.WHOLE_FILES, Search.TARGET_ONLY):
+        return str(plan.search.value)
     how = "the source is broadcast" if plan.broadcast_source else "Spark chooses how"
     return f"{plan.search.value}, {how}"
 

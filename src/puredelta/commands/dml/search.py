@@ -212,7 +212,9 @@ LookUp: TypeAlias = Callable[
 def look_up(
     context: StatementContext, plan: SearchPlan, lookup: KeyLookup
 ) -> CountedWords | NotApplicable:
-    """Look the keys of the source up in the candidates, in Python workers. Runs one Spark job."""
+    """Look keys of the source up in the candidates, or test each row if there is no source, in
+    Python workers. Runs one Spark job.
+    """
     wanted = replace(
         lookup,
         finds_target=not context.statement.is_insert_only,
@@ -247,7 +249,7 @@ def search(
     found = None if plan.lookup is None else look_up(context, plan, plan.lookup)
     fallback = found.reason if isinstance(found, NotApplicable) else None
     if fallback is not None:
-        logger.info("Spark joins instead of looking keys up: %s", fallback)
+        logger.info("Spark searches instead of workers: %s", fallback)
     words = found if isinstance(found, CountedWords) else joined_words(context, plan)
     on_target = words.select(NO_CLAUSE, *range(len(statement.matched)))
     if plan.checks_multiple_matches and len(repeated := on_target.repeated()):

@@ -213,7 +213,7 @@ class SearchPlan:
     search: Search
     broadcast_source: bool = False
     lookup: KeyLookup | None = None
-    """The lookup of keys in the files; ``None`` if Spark joins."""
+    """The lookup in the files; ``None`` if Spark joins, or reads rows where there is no source."""
     reads_little: bool = False
     """Whether one task reads candidates and source faster than a shuffle starts."""
     finds_source_rows: bool = False
@@ -237,13 +237,15 @@ class SearchPlan:
             notes.append(f"only for NOT MATCHED BY SOURCE: {self.extra_candidates}")
         return (
             f"{len(self.candidates)} of {counted(self.num_files, 'file')} searched "
-            f"({'; '.join(notes)}); {self.search.value}, source {self._source_mode()}"
+            f"({'; '.join(notes)}); {self.search.value}, {self._mode()}"
         )
 
-    def _source_mode(self) -> str:
+    def _mode(self) -> str:
+        if self.search is Search.TARGET_ONLY:
+            return f"conditions tested {'by Spark' if self.lookup is None else 'in workers'}"
         if self.lookup is not None:
-            return "keys looked up"
-        return "broadcast" if self.broadcast_source else "as Spark chooses"
+            return "source keys looked up"
+        return f"source {'broadcast' if self.broadcast_source else 'as Spark chooses'}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,7 +255,7 @@ class SearchLimits:
     broadcast_bytes_max: int
     """Spark's own threshold; -1 switches broadcasting off."""
     look_up: Callable[[], KeyLookup | None]
-    """Plans a lookup; ``None``: Spark has to join."""
+    """Plans a lookup; ``None``: Spark has to search."""
 
 
 def plan_search(
@@ -286,7 +288,7 @@ def plan_search(
         skipped=matchable.skipped,
         extra_candidates=extra,
         search=search,
-        lookup=limits.look_up() if search in (Search.INNER, Search.LEFT_OUTER) else None,
+        lookup=None if search is Search.NOTHING else limits.look_up(),
         broadcast_source=0 <= _join_bytes(statement, source) <= limits.broadcast_bytes_max,
         reads_little=reads_little([*candidates.rows["size_bytes"].to_pylist(), source.size_bytes]),
         finds_source_rows=source.num_rows > 0

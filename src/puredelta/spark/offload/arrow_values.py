@@ -239,12 +239,10 @@ def _cast(part: _Part, kind: pa.DataType) -> _Part:
         return part
     if given == pa.null():
         return _null(kind)
+    if pa.types.is_decimal(kind) and (pa.types.is_decimal(given) or _is_integer(given)):
+        return _decimal(part, kind)
     if pa.types.is_decimal(kind):
-        whole, scale = kind.precision - kind.scale, kind.scale
-        if pa.types.is_decimal(given):
-            holds = scale >= given.scale and whole >= given.precision - given.scale
-        else:
-            holds = _is_integer(given) and whole >= _DIGITS[given]
+        holds = False
     elif kind == pa.float64():
         holds = given in _EXACT_IN_DOUBLE
     else:
@@ -256,6 +254,20 @@ def _cast(part: _Part, kind: pa.DataType) -> _Part:
     if not holds:
         raise NotInTableError(f"a cast of {given} to {kind}")
     return _cast_to(part, kind)
+
+
+def _decimal(part: _Part, kind: pa.DataType) -> _Part:
+    """Return a decimal or a whole number as a decimal; what does not fit is an error of Arrow."""
+    given = part.kind
+    if _is_integer(given):
+        given = pa.decimal128(_DIGITS[given], 0)
+        part = _cast_to(part, given)
+    more = 1 if kind.scale < given.scale else 0  # rounding may add a digit
+    whole, scale = given.precision - given.scale + more, max(given.scale, kind.scale)
+    if whole + scale > _DIGITS_MAX:
+        raise NotInTableError(f"a cast of {part.kind} to {kind}")
+    part = _cast_to(part, pa.decimal128(whole + scale, scale))
+    return _called("round_to", [part], kind, kind) if more else _cast_to(part, kind)
 
 
 def _alike(kids: Sequence[_Part]) -> pa.DataType:

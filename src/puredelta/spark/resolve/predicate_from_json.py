@@ -105,6 +105,10 @@ def _element(text: str, data_type: DataType) -> object:
     return value
 
 
+_REPLACED = "\ufffd"
+"""The character in the place of bytes that are no UTF-8: they compare in another way."""
+
+
 def _value(text: str, kind: str) -> object:
     """Return the literal as a Python value, ``None`` for a type without one."""
     match kind:
@@ -113,7 +117,7 @@ def _value(text: str, kind: str) -> object:
         case "boolean":
             return text == "true"
         case "string":
-            return text
+            return None if _REPLACED in text else text
         case "float" | "double":
             return float(text)
         case "date":

@@ -59,7 +59,8 @@ class KeyIndex:
     ) -> None:
         self._digits: list[_Digit] = []
         self._renumbered: list[_Ascending | None] = []
-        rows: Numbers = np.arange(len(columns[0]))
+        small = np.int32 if len(columns[0]) < _SMALL_MAX else np.int64
+        rows: Numbers = np.arange(len(columns[0]), dtype=small)
         numbers: Numbers = np.zeros(len(rows), np.int64)
         size = 1
         for column, keeps_null in zip(columns, null_safe, strict=True):
@@ -74,18 +75,22 @@ class KeyIndex:
             self._digits.append(digit)
             self._renumbered.append(values)
             rows, numbers = _appended(digit, digits, rows, numbers)
+            del digits  # memory is for the order now
         numbers, order = _in_order(numbers, size)
-        starts = run_starts(numbers)
-        small = np.int32 if len(columns[0]) < _SMALL_MAX else np.int64
-        self.rows: Numbers = (order if len(rows) == len(columns[0]) else rows[order]).astype(small)
+        if len(rows) < len(columns[0]):
+            order = rows[order]
+        self.rows: Numbers = order.astype(small, copy=False)
         """Source rows that can match, key after key."""
+        del rows, order
+        starts = run_starts(numbers)
         self._starts: Numbers | None = None
         """Where the rows of each key begin in `rows`; ``None``: each has one."""
         self.counts: Numbers = np.broadcast_to(small(1), len(starts))
         """How many rows each key has."""
         if len(starts) < len(numbers):
+            self.counts = np.diff(starts, append=len(numbers)).astype(small)
             numbers, self._starts = numbers[starts], starts.astype(small)
-            self.counts = np.diff(self._starts, append=small(len(order)))
+        del starts
         self._keys = _Ascending(numbers, size)
         self._filter = _Filter(numbers) if len(numbers) <= filtered_max else None
 
@@ -144,7 +149,7 @@ class _Ascending:
         self._shift = np.int64(bits)
         held = np.bincount(values >> self._shift, minlength=((size - 1) >> bits) + 1)
         self._bucket_max = int(held.max())
-        steps = np.dot(held, held - 1) / 2 / max(1, len(values))
+        steps = (np.dot(held, held) - len(values)) / 2 / max(1, len(values))
         self._firsts: Numbers | None = None
         """The place of the first number that is not before a bucket."""
         if self._bucket_max <= _BUCKET_MAX and steps <= _STEPS_MAX:
@@ -204,7 +209,8 @@ class _Spread:
     def numbers(self, column: Column) -> Digits:
         values, valid = whole_numbers(column)
         known = (values >= self._least) & (values <= self._greatest)
-        numbers = values - self._least + 1  # what overflows is not known
+        numbers = values - self._least  # what overflows is not known
+        numbers += 1
         if valid is not None:
             known &= valid
             if self._keeps_null:
@@ -298,7 +304,9 @@ def _with_digits(
     digits, known = found
     if not known.all():
         rows, numbers, digits = rows[known], numbers[known], digits[known]
-    return rows, numbers.astype(np.int64, copy=False) * digit.size + digits
+    numbers = numbers.astype(np.int64, copy=False) * digit.size
+    numbers += digits
+    return rows, numbers
 
 
 def _in_order(numbers: Numbers, size: int) -> tuple[Numbers, Numbers]:
@@ -307,7 +315,8 @@ def _in_order(numbers: Numbers, size: int) -> tuple[Numbers, Numbers]:
     if size > _PACKED_MAX >> bits:
         order = np.argsort(numbers)
         return numbers[order], order
-    packed = (numbers << np.int64(bits)) | np.arange(len(numbers))
+    packed = numbers << np.int64(bits)
+    packed |= np.arange(len(numbers))
     packed.sort()
     order = packed & np.int64((1 << bits) - 1)
     packed >>= np.int64(bits)

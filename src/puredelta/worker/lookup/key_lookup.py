@@ -1,8 +1,8 @@
 """Looks the keys of a source up in data files, inside a Spark worker.
 
 Equality of plain columns finds pairs of a target row and a source row. What else decides about a
-pair, or about an unmatched target row, are `ResidualConditions`. Nothing is shuffled, and the
-answer is bitmaps.
+pair, or about an unmatched target row, are `ResidualConditions`; an UPDATE and a DELETE have no
+source, and conditions alone. Nothing is shuffled, and the answer is bitmaps.
 
 Memory is that of the source's keys, or of a part of them if files may be read several times, and
 of one batch of rows, be they of one file or of many small ones.
@@ -16,12 +16,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from puredelta.worker.expressions import Expression, InputColumn, any_of, with_columns
 from puredelta.worker.lookup.bloom_filters import KEYS_MAX, FilteredFiles, KeyHashes
 from puredelta.worker.lookup.conditions import (
     NO_CLAUSE,
     Pairs,
     ResidualConditions,
     TargetColumns,
+    place_of,
 )
 from puredelta.worker.lookup.key_index import Column, KeyIndex, Numbers, run_starts
 from puredelta.worker.lookup.lookup_read import (
@@ -79,7 +81,11 @@ def _found_in_part(request: LookupRequest, batch: LookupBatch, part: SourcePart)
     source = _Source.read(request, batch, part)
     search = _Search(request=request, source=source)
     ranges = read_ranges(
-        source.candidates, search.target_names, first=len(source.kinds), limits=request.limits
+        source.candidates,
+        search.target_names,
+        first=len(source.kinds),
+        condition=_asked_of_rows(request),
+        limits=request.limits,
     )
     limits = request.limits
     batches = coalesced(
@@ -90,6 +96,18 @@ def _found_in_part(request: LookupRequest, batch: LookupBatch, part: SourcePart)
     for together in batches:
         search.look_up(together)
     return [*search.found, *search.source_rows()]
+
+
+def _asked_of_rows(request: LookupRequest) -> Expression | None:
+    """Return what is true of each row that is found, if there is no source; columns by name."""
+    if request.conditions is None or request.searched.target_names:
+        return None
+    names = [name for name, _ in request.conditions.target_columns]
+
+    def named(column: InputColumn) -> InputColumn:
+        return InputColumn(column.side, names[place_of(column)])
+
+    return with_columns(any_of(request.conditions.by_source), named)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

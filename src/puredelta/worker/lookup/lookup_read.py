@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from puredelta.worker.expressions import Expression
 from puredelta.worker.files import DataPath, label
 from puredelta.worker.lookup.key_index import Column, Numbers
 from puredelta.worker.lookup.lookup_request import FileLookup
@@ -34,6 +35,7 @@ from puredelta.worker.read_rows import (
     ranges_of_columns,
     require_read_alike,
 )
+from puredelta.worker.row_groups import GroupStatistics, has_hybrid_calendar
 from puredelta.worker.small_files import FooterFile, FooterTemplate, MergedParquet
 from puredelta.worker.wire import LIMITS, Limits
 
@@ -251,12 +253,14 @@ def read_ranges(
     names: Sequence[str],
     *,
     first: int | None = None,
+    condition: Expression | None = None,
     limits: Limits = LIMITS,
 ) -> Iterator[RowRange]:
     """Read columns of files; those that a file lacks are NULL.
 
     Of a file on a disk the first columns are decoded, ``first`` many, and others when they are
-    asked for; ``None``: all. Those of an object are brought and decoded together.
+    asked for; ``None``: all. Those of an object are brought and decoded together. Row groups
+    without a row of which ``condition`` is true may be left out.
 
     Small files that are alike are decoded together, and therefore come later than others.
     """
@@ -267,9 +271,9 @@ def read_ranges(
         merged = small.add(file)
         if merged is None:
             num_rows = 0
-            for rows in _read_alone(file, names, early, limits):
+            for rows in _read_alone(file, names, early, limits, condition):
                 yield rows
-                num_rows += rows.num_rows
+                num_rows = rows.first_row + rows.num_rows
             small.learn(file, num_rows)
         elif merged.num_rows >= limits.lookup_rows:
             yield from merged.read(names, limits)
@@ -388,10 +392,17 @@ def _stored_names(file: FileLookup, names: Sequence[str]) -> set[str]:
 
 
 def _read_alone(
-    file: FileLookup, names: Sequence[str], early: frozenset[str], limits: Limits
+    file: FileLookup,
+    names: Sequence[str],
+    early: frozenset[str],
+    limits: Limits,
+    condition: Expression | None = None,
 ) -> Iterator[RowRange]:
     """Read a file; columns that are not among the ``early`` ones may stay undecoded."""
     stored = _stored_names(file, names)
+    if condition is not None:
+        yield from _read_kept_groups(file, names, condition, limits)
+        return
     late: LateColumns | None = None
     late_row_bytes = 0
     batches: Iterator[pa.RecordBatch] | None = None
@@ -404,7 +415,9 @@ def _read_alone(
             rows = min(limits.lookup_rows, max(1, LIMITS.read_bytes // late_row_bytes))
             batches = source.read(rows, leaves=source.leaves_of(first))
     first_row = 0
-    for batch in _batches(file.path, stored, limits) if batches is None else batches:
+    if batches is None:
+        batches = _batches(file.path, opened(file.path), stored, limits)
+    for batch in batches:
         found = dict(zip(batch.schema.names, batch.columns, strict=True))
         if batch.num_rows:
             one = _range(file, first_row, names, found, late=late)
@@ -412,12 +425,38 @@ def _read_alone(
         first_row += batch.num_rows
 
 
-def _batches(path: DataPath, wanted: set[str], limits: Limits) -> Iterator[pa.RecordBatch]:
+def _read_kept_groups(
+    file: FileLookup, names: Sequence[str], condition: Expression, limits: Limits
+) -> Iterator[RowRange]:
+    """Read the row groups of a file in which some row may have what is asked for."""
+    stored = _stored_names(file, names)
+    source = opened(file.path, describes=True)
+    counts = [source.metadata.row_group(n).num_rows for n in range(source.num_row_groups)]
+    kept: list[int] = [*range(len(counts))]
+    if len(counts) > 1 and not has_hybrid_calendar(source, limits.only_spark):
+        statistics = GroupStatistics.of(source, {name: name for name in stored})
+        kept = [group for group in kept if statistics.may_hold(group, condition)]
+    runs = [kept] if len(kept) == len(counts) else [[group] for group in kept]
+    for run in runs:
+        first_row = sum(counts[: run[0]]) if run else 0
+        for batch in _batches(file.path, source, stored, limits, run):
+            found = dict(zip(batch.schema.names, batch.columns, strict=True))
+            if batch.num_rows:
+                yield _range(file, first_row, names, found)
+            first_row += batch.num_rows
+
+
+def _batches(
+    path: DataPath,
+    file: OpenFile,
+    wanted: set[str],
+    limits: Limits,
+    groups: Sequence[int] | None = None,
+) -> Iterator[pa.RecordBatch]:
     """Read those of some columns that a file has; without any, batches still have rows."""
-    file = opened(path)
     require_read_alike(file, limits.only_spark, wanted)
     if wanted:
-        batches = file.read(limits.lookup_rows, leaves=file.leaves_of(wanted))
+        batches = file.read(limits.lookup_rows, groups=groups, leaves=file.leaves_of(wanted))
         first = next(batches, None)
         if first is not None and sorted(first.schema.names) == sorted(wanted):
             return itertools.chain([first], batches)
@@ -429,7 +468,7 @@ def _batches(path: DataPath, wanted: set[str], limits: Limits) -> Iterator[pa.Re
         if every.count(name) > 1:
             raise OnlySparkError(f"{label(path)} has several columns {name}")
     read = [name for name in every if name in wanted] or [every[0]]
-    return file.read(limits.lookup_rows, leaves=file.leaves_of(read))
+    return file.read(limits.lookup_rows, groups=groups, leaves=file.leaves_of(read))
 
 
 def _range(

@@ -59,14 +59,15 @@ class Searched:
         return [key.source for key in self.keys]
 
     def index(self, columns: Sequence[Column]) -> KeyIndex | RangeIndex:
-        """Return the index of the source's columns.
+        """Return the index of the source's columns; without any it is empty.
 
         Raises:
             OnlySparkError: ranges overlap too much.
         """
         if self.within is not None:
             return RangeIndex(self.within, columns)
-        return KeyIndex(columns, [key.null_safe for key in self.keys])
+        columns = columns or [pa.array([], pa.int64())]
+        return KeyIndex(columns, [key.null_safe for key in self.keys] or [False])
 
     def kinds(self, columns: Sequence[Column]) -> tuple[pa.DataType, ...]:
         """Return the types in which columns of the target are compared with those of the source."""
@@ -78,7 +79,8 @@ class LookupRequest:
     """The keys, and what is wanted of the rows that have them."""
 
     keys: tuple[KeyColumn, ...]
-    """Under the names that columns have inside of files."""
+    """Under the names that columns have inside of files. Without keys and a range there is no
+    source: conditions decide of each row by itself."""
     source_files: tuple[DataPath, ...]
     """In the order that numbers them."""
     within: KeyRange | None = None

@@ -54,6 +54,7 @@ def as_condition(resolved: ResolvedExpression) -> ResolvedCondition:
         target_columns=resolved.target_columns,
         source_columns=resolved.source_columns,
         conjuncts=resolved.parts,
+        tree=resolved.tree,
     )
 
 

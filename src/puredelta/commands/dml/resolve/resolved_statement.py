@@ -168,6 +168,8 @@ class ResolvedCondition:
     """Staged names."""
     conjuncts: Callable[[], Sequence[ConditionPart]] = field(default=tuple, repr=False)
     """Returns the conjuncts, if staged rows can hold values of some; else nothing."""
+    tree: ExpressionTree | None = field(default=None, repr=False)
+    """``None`` over Spark Connect, and for what has another value each time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
