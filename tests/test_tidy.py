@@ -187,7 +187,6 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
             "store/web_hdfs.py",
         }
     ),
-    "a table of which each row has a proof": frozenset({"spark/offload/arrow_values.py"}),
     "code that is shipped to executors": frozenset(
         {
             "spark/connect/memory_importer.py",
