@@ -11,6 +11,8 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from puredelta.commands.write import options
+
 ONES = {(9, 1, "x"), (2, 2, "b")}
 """The rows after those with ``p = 1`` are replaced."""
 SOME = {
@@ -30,12 +32,12 @@ def table(active: SparkSession) -> Iterator[None]:
     active.sql("DROP TABLE given")
 
 
-def insert_into(spark: SparkSession, options: dict[str, str]) -> None:
-    spark.sql("SELECT 9, 1, 'x'").write.options(**options).insertInto("given", overwrite=True)
+def insert_into(spark: SparkSession, given: dict[str, str]) -> None:
+    spark.sql("SELECT 9, 1, 'x'").write.options(**given).insertInto("given", overwrite=True)
 
 
-def insert_by_text(spark: SparkSession, options: dict[str, str]) -> None:
-    said = ", ".join(f"""'{name}' = "{value}" """ for name, value in options.items())
+def insert_by_text(spark: SparkSession, given: dict[str, str]) -> None:
+    said = ", ".join(f"""'{name}' = "{value}" """ for name, value in given.items())
     spark.sql(f"INSERT OVERWRITE given WITH ({said}) SELECT 9, 1, 'x'")
 
 
@@ -44,11 +46,11 @@ def insert_by_text(spark: SparkSession, options: dict[str, str]) -> None:
 def test_an_overwrite_replaces_the_rows_that_its_options_say(
     active: SparkSession, insert: Callable[[SparkSession, dict[str, str]], None], case: str
 ) -> None:
-    options, expected = SOME[case]
-    insert(active, options)
+    given, expected = SOME[case]
+    insert(active, given)
     assert {tuple(row) for row in active.table("given").collect()} == expected
     last = active.sql("DESCRIBE HISTORY given LIMIT 1").collect()[0]
-    assert last.userMetadata == options.get("userMetadata")
+    assert last.userMetadata == given.get("userMetadata")
 
 
 @pytest.mark.parametrize("insert", [insert_into, insert_by_text])
@@ -75,3 +77,13 @@ def test_partitions_of_the_writer_are_refused(active: SparkSession) -> None:
     with pytest.raises(PySparkException, match="insertInto"):
         active.sql("SELECT 9, 1, 'x'").write.partitionBy("p").insertInto("given")
     assert active.table("given").count() == 3
+
+
+def test_an_insert_warns_of_nothing(active: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
+    """Spark marks what an INSERT may do by an option of its own."""
+    options._say_unknown.cache_clear()
+    active.sql("INSERT INTO given SELECT 4, 1, 'd'")
+    active.sql("INSERT OVERWRITE given SELECT 5, 1, 'e'")
+    assert not caplog.records
+    active.sql("INSERT INTO given WITH ('mergeschemas' = 'true') SELECT 4, 1, 'd'")
+    assert "mergeschemas has no effect" in caplog.text

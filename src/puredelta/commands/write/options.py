@@ -232,9 +232,16 @@ def effective_options(options: Mapping[str, str]) -> dict[str, str]:
         is_property = name.lower().startswith(_PROPERTY_PREFIX)
         if is_property or name.lower() in _KNOWN or name.startswith(PARQUET_PREFIX):
             chosen[name] = value
-        elif name.lower() not in _OTHERS and not file_system_options({name: value}):
+        elif not (
+            name.lower() in _OTHERS or _is_of_spark(name) or file_system_options({name: value})
+        ):
             _say_unknown(name)
     return chosen
+
+
+def _is_of_spark(name: str) -> bool:
+    """Return whether Spark has added an option for itself: ``__required_write_privileges__``."""
+    return name.startswith("__") and name.endswith("__")
 
 
 @cache
