@@ -31,6 +31,7 @@ def sent(text: str, monkeypatch: pytest.MonkeyPatch, namespace: tuple[str, ...] 
 
     monkeypatch.setattr(catalog_query._Names, "rows", rows)
     monkeypatch.setattr(catalog_query, "known_relation", lambda *_: None)
+    monkeypatch.setattr(catalog_query, "look_up", lambda *_: None)
     monkeypatch.setattr(catalog_query, "is_built_in", lambda *_: True)
     monkeypatch.setattr(catalog_query, "find_sql_function", lambda _, name, *__: asked(name))
     names = References()

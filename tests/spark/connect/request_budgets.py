@@ -26,6 +26,8 @@ class Sent(Counter[str]):
 
     def __init__(self, spark: SparkSession) -> None:
         super().__init__()
+        self.relations: list[bytes] = []
+        """What was asked for its columns or its rows, in the order of the requests."""
         stub: Any = spark.client._stub  # type: ignore[attr-defined]
         for name in ("ExecutePlan", "AnalyzePlan", "Config", "AddArtifacts"):
             setattr(stub, name, self._counting(name, getattr(stub, name)))
@@ -33,6 +35,10 @@ class Sent(Counter[str]):
     def _counting(self, name: str, original: Any) -> Any:
         def send(*arguments: Any, **named: Any) -> Any:
             self[name] += 1
+            request = arguments[0]
+            plan = request.schema.plan if name == "AnalyzePlan" else getattr(request, "plan", None)
+            if plan is not None and plan.HasField("root"):
+                self.relations.append(plan.root.SerializeToString(deterministic=True))
             return original(*arguments, **named)
 
         return send
@@ -88,6 +94,14 @@ def ask(spark: SparkSession, directory: Path) -> dict[str, Any]:
         others = sent.of(lambda query=query, plain=plain: query("parquet", plain))  # type: ignore[misc]
         found[f"query by {name}"] = [ours, others]
     spark.sql(f"SELECT * FROM parquet.`{path}-plain`").collect()
+    rows.write.format("delta").partitionBy("p").saveAsTable("parts")
+    for other in ("t", "parts"):
+        text = f"SELECT a.id, count(*) FROM t a JOIN {other} b ON a.id = b.id + 1 GROUP BY 1"
+        spark.sql("USE default")  # all names are forgotten
+        sent.relations.clear()
+        requests = sent.of(lambda text=text: spark.sql(text).collect())  # type: ignore[misc]
+        of_columns, of_rows = sent.relations
+        found[f"join with {other}"] = [requests, of_columns == of_rows]
     return found
 
 

@@ -48,6 +48,17 @@ def test_a_query_sends_one_request_more_than_one_of_parquet(
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize(("other", "is_same"), [("t", True), ("parts", False)])
+def test_a_join_asks_once_for_its_names_and_once_for_its_columns(
+    answers: tuple[dict[str, Any], str], other: str, *, is_same: bool
+) -> None:
+    """What is run is what was analyzed, unless the server says less of columns than the log."""
+    requests, analyzed_once = answers[0][f"join with {other}"]
+    assert requests[:2] == [2, 1], requests
+    assert analyzed_once == is_same
+
+
+@pytest.mark.spark
 def test_nothing_asked_on_purpose_is_an_error_in_the_log(
     answers: tuple[dict[str, Any], str],
 ) -> None:

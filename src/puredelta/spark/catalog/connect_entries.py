@@ -400,30 +400,34 @@ def _find(spark: SparkSession, place: Sequence[str], name: str) -> _ShownEntry |
 
     Without a place it is the current database, after temporary views.
     """
+    return _meant(spark, _shown(spark, place, name_pattern(name)), place, name)
+
+
+def _shown(spark: SparkSession, place: Sequence[str], pattern: str) -> Sequence[Mapping[str, Any]]:
     where = f" IN {quote_name(place)}" if place else ""
-    pattern = quoted_text(name_pattern(name))
     try:
-        rows = run_on_server(spark, f"SHOW TABLE EXTENDED{where} LIKE {pattern}")
+        return run_on_server(spark, f"SHOW TABLE EXTENDED{where} LIKE {quoted_text(pattern)}")
     except AnalysisException as refused:
         if refused.getCondition() in _NO_SUCH_PLACE:
-            return None
+            return []
         raise
-    return _meant(spark, rows, place, name)
 
 
 def look_up_together(spark: SparkSession, names: Collection[tuple[str, ...]]) -> None:
-    """Ask for several names of one part in one request; `find_entry` answers by it in this call."""
+    """Ask for several names of a database in one request; `find_entry` answers by it in this call.
+
+    The database is the current one for names of one part.
+    """
     asked = asked_names(spark)
-    new = {name for name in names if name not in asked}
-    if len(new) < _TOGETHER_MIN or not all(len(n) == 1 and _PLAIN.fullmatch(n[0]) for n in new):
-        return
-    pattern = "|".join(sorted(name for (name,) in new))
-    rows = run_on_server(spark, f"SHOW TABLE EXTENDED LIKE {quoted_text(pattern)}")
-    for (name,) in new:
-        asked[name,] = _meant(spark, rows, (), name)
-
-
-_TOGETHER_MIN = 2
+    by_place: dict[tuple[str, ...], list[str]] = {}
+    for *place, name in sorted(names):
+        is_of_session = len(place) < len((SESSION_CATALOG, "")) or place[0] == SESSION_CATALOG
+        if (*place, name) not in asked and is_of_session and _PLAIN.fullmatch(name):
+            by_place.setdefault(tuple(place), []).append(name)
+    for where, new in by_place.items():
+        if len(new) > 1:
+            rows = _shown(spark, where, "|".join(new))
+            asked.update({(*where, name): _meant(spark, rows, where, name) for name in new})
 
 
 def _meant(

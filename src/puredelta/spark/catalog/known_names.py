@@ -8,7 +8,7 @@ also forgotten after a few seconds, and when the table in its place is another o
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from puredelta.errors import TableNotFoundError
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.catalog.catalog_entries import find_relation
+from puredelta.spark.catalog.catalog_entries import find_relation, look_up_together
 from puredelta.spark.connect.plan_hook import watch_changes
 from puredelta.spark.jvm.catalog import CatalogTable, ViewEntry
 from puredelta.spark.session.storage import open_log
@@ -44,6 +44,15 @@ _names: WeakKeyDictionary[SparkSession, _Answers] = WeakKeyDictionary()
 def known_relation(spark: SparkSession, parts: Sequence[str]) -> Found:
     """Return what a name means, as `find_relation` does; asks only if that is not known."""
     return _known(spark, tuple(parts)).found
+
+
+def look_up(spark: SparkSession, names: Iterable[tuple[str, ...]]) -> None:
+    """Ask together for the names that are not known, so that this call knows what they mean."""
+    known, now = _names.get(spark, {}), time.monotonic()
+    look_up_together(
+        spark,
+        {name for name in names if now - known.get(name, (-KEPT_SECONDS, None))[0] > KEPT_SECONDS},
+    )
 
 
 def newest_snapshot(spark: SparkSession, parts: Sequence[str]) -> Snapshot | None:

@@ -63,6 +63,10 @@ ASKED_MIN = 8
 _ASKED_BYTES_MAX = 1 << 20
 """A plan with more data in it is not sent twice."""
 
+_ANALYZED_FILES_MAX = 32
+"""The server lists more files than these in a job, and before it knows the columns."""
+_ANALYZED_MAX = 8
+
 _CLOCK = re.compile(
     r"\b(?:now|current_timestamp|current_date|current_time|curdate|localtimestamp|unix_timestamp|"
     r"today|tomorrow|yesterday)\b",
@@ -86,6 +90,8 @@ class LatePlanner:
         self._cached: set[bytes] = set()
         """Relations that are in Spark's cache."""
         self._zone: list[Any] = []
+        self._analyzed: dict[bytes, Message] = {}
+        """Relations as the server has analyzed them, by what they were before."""
 
     def __call__(self, plan: Message, use: Use) -> None:
         """Replace the marks in a plan or a relation that is sent for a use."""
@@ -95,16 +101,50 @@ class LatePlanner:
                 show_metadata(outer, let_show_metadata)
         if use in {Use.CACHED, Use.UNCACHED}:
             self._remember(plan, use)
+        if use in {Use.ROWS, Use.COLUMNS} and self._put_analyzed(
+            plan, use, keep_one=names_metadata
+        ):
+            return
         if use not in {Use.ROWS, Use.FILES, Use.BOUND}:
             for relation, scan in list(_marks(plan)):
                 put_relation(relation, _for_use(relation, scan, use, keep_one=names_metadata))
             return
+        self._put_files(plan, use, keep_one=names_metadata)
+
+    def _put_files(self, plan: Message, use: Use, *, keep_one: bool) -> None:
         if self._cached:
             self._keep_cached(plan)
         if use is Use.ROWS:
             put_answers(plan)
         for outer in _outermost(plan):
-            self._choose(outer, by_column=use is not Use.BOUND, keep_one=names_metadata)
+            self._choose(outer, by_column=use is not Use.BOUND, keep_one=keep_one)
+
+    def _put_analyzed(self, plan: Message, use: Use, *, keep_one: bool) -> bool:
+        """Let a text be asked for its columns as it will be run, if that reads few files.
+
+        The server keeps what it has analyzed, for the next plan that is equal: then it neither
+        lists the files again nor analyzes the text.
+        """
+        if self._cached or kind_of(plan) == RELATION or not _is_text(plan.root):
+            return False
+        key = plan.root.SerializeToString(deterministic=True)
+        if use is Use.ROWS:
+            with self._lock:
+                known = self._analyzed.pop(key, None)
+            if known is not None:
+                plan.root.CopyFrom(known)
+            return known is not None
+        scans = [scan for _, scan in _marks(plan)]
+        num_files = sum(len(scan.files) for scan in scans)
+        is_plain = num_files <= _ANALYZED_FILES_MAX and all(scan.shows_as_read for scan in scans)
+        if not is_plain or put_answers(copy_of(plan)):  # an answer shows other names of calls
+            return False
+        self._put_files(plan, Use.ROWS, keep_one=keep_one)
+        with self._lock:
+            if len(self._analyzed) >= _ANALYZED_MAX:
+                self._analyzed.clear()
+            self._analyzed[key] = copy_of(plan.root)
+        return True
 
     def _remember(self, relation: Message, use: Use) -> None:
         key = relation.SerializeToString(deterministic=True)
@@ -195,6 +235,13 @@ class LatePlanner:
 
 
 _ZONE = "SELECT java_method('java.util.TimeZone', 'getDefault')"
+
+
+def _is_text(relation: Message) -> bool:
+    """Return whether a relation is a text that names rows."""
+    if relation.WhichOneof("rel_type") != "with_relations":
+        return False
+    return bool(relation.with_relations.root.WhichOneof("rel_type") == "sql")
 
 
 def _columns_of(relation: Message) -> list[Column] | None:

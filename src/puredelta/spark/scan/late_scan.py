@@ -17,6 +17,7 @@ from puredelta.errors import Message as ErrorMessage
 from puredelta.errors import UnsupportedError
 from puredelta.log.files.clock import random_id
 from puredelta.log.files.file_table import FileTable
+from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.schema.predicates import And, Predicate, Ref, Side
 from puredelta.protocol.schema.types import StructType
 from puredelta.spark.connect.messages import (
@@ -60,6 +61,17 @@ class LateScan:
     def schema(self) -> StructType:
         """The columns of the table."""
         return self.files.config.schema
+
+    @property
+    def shows_as_read(self) -> bool:
+        """Whether the server says of the columns that it reads what a frame shows of them.
+
+        Values of partitions are constants, which are never NULL there, and have no comment.
+        """
+        config = self.files.config
+        is_mapped = config.column_mapping is not ColumnMappingMode.NONE
+        has_metadata = any(field.metadata for field in self.shown.fields)
+        return not (self.by_column or config.partition_columns or is_mapped or has_metadata)
 
     def columns(self) -> list[Column]:
         """Return the columns as conditions name them."""

@@ -9,7 +9,7 @@ stay as they are.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
@@ -28,7 +28,7 @@ from puredelta.protocol.schema.sql_lexer import (
     unquoted,
 )
 from puredelta.spark.catalog.catalog_entries import EntryName, is_taken
-from puredelta.spark.catalog.known_names import known_relation, newest_snapshot
+from puredelta.spark.catalog.known_names import known_relation, look_up, newest_snapshot
 from puredelta.spark.connect.messages import named_rows
 from puredelta.spark.connect.plan_hook import is_query
 from puredelta.spark.jvm.catalog import SESSION_CATALOG, CatalogTable, ViewEntry
@@ -309,6 +309,7 @@ class _Names:
         if self.is_script:
             places = frozenset(at for at in places if _follows_keyword(tokens, at))
         inner = table_expression_names(tokens)
+        self._look_up(text, places - inner)
         self.is_closed &= _OPEN.search(text) is None
         cursor = Cursor(text)
         relations: list[_Relation] = []
@@ -344,6 +345,20 @@ class _Names:
                     )
                 )
         return relations, columns, calls
+
+    def _look_up(self, text: str, places: Iterable[int]) -> None:
+        """Let the server be asked for the names at some places with one request."""
+        cursor, names = Cursor(text), list[tuple[str, ...]]()
+        for position in places:
+            cursor.position = position
+            name = self._name(cursor)
+            cursor.skip(0 if name is None else 2 * len(name) - 1)
+            if name is not None and self._is_table(cursor, name):
+                names.append(self._whole(name))
+        if len(names) > 1 and not self.sees_temporary:
+            look_up(
+                self.spark, [name for name in names if find_identifier(self.spark, name) is None]
+            )
 
     def _call(
         self, cursor: Cursor, start: int, name: tuple[str, ...], *, is_relation: bool
