@@ -128,6 +128,7 @@ def _statements(spark: SparkSession, scratch: str) -> dict[str, Callable[[], obj
         "sql: SELECT 1": lambda: spark.sql("SELECT 1"),
         "sql: a view": lambda: spark.sql("SELECT max(id) FROM shown"),
         "sql: a Parquet table": lambda: spark.sql("SELECT max(id) FROM named"),
+        "sql: Parquet files": lambda: spark.sql(f"SELECT max(id) FROM parquet.`{scratch}/rows`"),
         "sql: 10,000 numbers in IN": lambda: spark.sql(
             f"SELECT 1 FROM shown WHERE id IN ({numbers})"
         ),

@@ -319,9 +319,8 @@ def test_the_catalog_is_not_asked_for_files(
     monkeypatch.setattr(JavaClient, "send_command", noted)
     active.sql(query)
     monkeypatch.undo()
-    words = ("TableIdentifier", "getTempView", "transform")
-    assert asked
-    assert not [one for one in asked if any(word in one for word in words)]
+    own = [one for one in asked if not one.startswith("m\n")]  # garbage collection of Python
+    assert 0 < len(own) <= 5, own  # calls of PySpark
 
 
 PLAIN = (
@@ -332,6 +331,8 @@ PLAIN = (
     "SELECT 1 FROM t UNION ALL SELECT 2",
     "SELECT id, count(*) FROM t x GROUP BY id HAVING count(*) > 1 LIMIT 3",
     "SELECT extract(year FROM d) AS y",
+    "SELECT * FROM `t.u`.`v` x",
+    "SELECT * FROM parquet.`s3://b/a-b/c d`",
 )
 NOT_PLAIN = (
     "SELECT 'from' || id AS a",
@@ -343,7 +344,9 @@ NOT_PLAIN = (
     "SELECT * FROM t -- , u\n , v",
     "SELECT * FROM t /* x */, u",
     "SELECT * FROM STREAM t",
-    "SELECT * FROM `t`",
+    "SELECT `a from b`, `c` FROM t",
+    "SELECT `x` FROM `t`",
+    "SELECT * FROM `t",
     "SELECT * FROM t VERSION AS OF 1",
     "SELECT * FROM IDENTIFIER('t')",
     "SELECT * FROM ${t}",
@@ -357,7 +360,19 @@ NOT_PLAIN = (
 PIECES: tuple[tuple[str, ...], ...] = (
     ("SELECT *", "SELECT a.b, 'x, y from z'", "SELECT trim(BOTH 'x' FROM y)", "SELECT 1, (2)"),
     (" FROM ", "\nfrom\t", " FROM (SELECT 1 FROM "),
-    ("t", "db.t", "t x", "t AS x", "t, u", "t x, u y", "t u JOIN v", "t, LATERAL f(1)", "t x y"),
+    (
+        "t",
+        "db.t",
+        "`t u`",
+        "t.`a`, u",
+        "t x",
+        "t AS x",
+        "t, u",
+        "t x, u y",
+        "t u JOIN v",
+        "t, LATERAL f(1)",
+        "t x y",
+    ),
     ("", " WHERE a IN (1, 2)", " WHERE a IN (SELECT 1 FROM w)", " ORDER BY a, b", ", w", ")"),
     ("", " LIMIT 1", " UNION SELECT 1", " UNION TABLE z", ";", " -- from q", " HAVING a IS NULL"),
 )

@@ -28,7 +28,7 @@ from pyspark.sql import DataFrame, SparkSession
 from puredelta.errors import DeltaError
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
-from puredelta.protocol.schema.sql_lexer import may_hold_query
+from puredelta.protocol.schema.sql_lexer import may_hold_query, parse_identifier
 from puredelta.spark.catalog.catalog_entries import find_relation
 from puredelta.spark.catalog.table_views import refresh_path_view
 from puredelta.spark.connect.messages import plan_of
@@ -97,20 +97,24 @@ def plain_relation(text: str) -> RelationName | None:
 
     >>> plain_relation("SELECT max(id) FROM db.t AS x WHERE id IN (1, 2)")
     ('db', 't')
-    >>> plain_relation("SELECT * FROM t, u"), plain_relation("SELECT * FROM `t`")
-    (None, None)
+    >>> plain_relation("SELECT * FROM parquet.`/t`"), plain_relation("SELECT * FROM t, u")
+    (('parquet', '/t'), None)
     """
     lowered = text.lower()
     if lowered.count("from") != 1 or any(mark in lowered for mark in _NOT_PLAIN):
         return None
     found = _ONE_RELATION.match(text)
-    return None if found is None else tuple(found["name"].split("."))
+    if found is None or found["name"].count("`") != text.count("`"):
+        return None
+    return parse_identifier(found["name"]) or None
 
 
-_NOT_PLAIN = ("join", "table", "stream", "lateral", "identifier", "`", '"', "--", "/*", "$", "{")
-"""What may name another relation, quote a name, or hide or make text."""
+_NOT_PLAIN = ("join", "table", "stream", "lateral", "identifier", '"', "--", "/*", "$", "{")
+"""What may name another relation, be a quote, or hide or make text."""
+_PART = r"(?:\w+ | `[^`]+`)"
 _ONE_RELATION = re.compile(
-    r"""\s*select\b .*? \bfrom \s+ (?P<name> \w+ (?:\.\w+){0,2} ) (?:\s+ (?:as\s+)? \w+ )? \s*
+    rf"""\s*select\b .*? \bfrom \s+ (?P<name> {_PART} (?:\.{_PART}){{0,2}} )
+    (?:\s+ (?:as\s+)? \w+ )? \s*
     (?: [;)] | \Z | \b(?: where | group | having | order | limit | offset | union | except
                         | intersect | minus | sort | cluster | distribute | window )\b )""",
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
