@@ -270,11 +270,12 @@ def read_ranges(
     for file in fetched_ahead(files, lambda file: file.path, ranges):
         merged = small.add(file)
         if merged is None:
-            num_rows = 0
+            num_rows = end = 0
             for rows in _read_alone(file, names, early, limits, condition):
                 yield rows
-                num_rows = rows.first_row + rows.num_rows
-            small.learn(file, num_rows)
+                num_rows, end = num_rows + rows.num_rows, rows.first_row + rows.num_rows
+            if num_rows == end:  # no row group was left out
+                small.learn(file, num_rows)
         elif merged.num_rows >= limits.lookup_rows:
             yield from merged.read(names, limits)
     for merged in small.unread():
@@ -430,10 +431,11 @@ def _read_kept_groups(
 ) -> Iterator[RowRange]:
     """Read the row groups of a file in which some row may have what is asked for."""
     stored = _stored_names(file, names)
-    source = opened(file.path, describes=True)
+    source = opened(file.path)
     counts = [source.metadata.row_group(n).num_rows for n in range(source.num_row_groups)]
     kept: list[int] = [*range(len(counts))]
     if len(counts) > 1 and not has_hybrid_calendar(source, limits.only_spark):
+        source.require_sound()
         statistics = GroupStatistics.of(source, {name: name for name in stored})
         kept = [group for group in kept if statistics.may_hold(group, condition)]
     runs = [kept] if len(kept) == len(counts) else [[group] for group in kept]
