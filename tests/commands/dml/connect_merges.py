@@ -103,6 +103,7 @@ def main(directory: Path) -> None:
     answers["dropped_features"] = dropped_features(spark, directory / "dropped_features")
     answers["filled_columns"] = filled_columns(spark, directory / "filled_columns")
     answers["bound_columns"] = bound_columns(spark, directory / "bound_columns")
+    answers["sides"] = sides_of_a_join(spark, directory / "sides")
     answers["legacy"] = legacy(spark, directory / "legacy")
     answers["refused"] = refused(spark, directory / "refused")
     answers["moments"] = moments(spark, directory / "moments")
@@ -142,6 +143,31 @@ def bound_columns(spark: SparkSession, root: Path) -> object:
     except AnalysisException as error:
         return [left, error.getCondition()]
     return [left, ""]
+
+
+def sides_of_a_join(spark: SparkSession, root: Path) -> object:
+    """A source is a join: its sides have aliases, and columns are taken from them."""
+    log = lay_table(root, SCHEMA, [[{"id": n, "p": "a", "v": n} for n in range(6)]])
+    table = DeltaTable.forPath(spark, str(root)).alias("t")
+    left = spark.range(2, 8).selectExpr("id", "id * 10 AS v").alias("a")
+    right = spark.range(0, 5).selectExpr("id", "id * 100 AS w").alias("b")
+    both = left.join(right, left["id"] == right["id"], "left")
+    merge = table.merge(both, "t.id = a.id AND a.v > 20")
+    merge.whenMatchedUpdate("b.w IS NOT NULL", {"v": "b.w + a.v"}).execute()
+    found: list[object] = [sorted([r["id"], r["v"]] for r in table_rows(spark, log))]
+    merge = table.merge(both, F.col("t.id") == F.col("a.id"))
+    merge = merge.whenMatchedUpdate(right["w"] == 400, {"v": left["v"] - right["w"]})
+    merge.whenNotMatchedInsert(values={"id": left["id"], "p": F.lit("n"), "v": "a.v"}).execute()
+    found.append(sorted([r["id"], r["v"]] for r in table_rows(spark, log)))
+    rows = both.where("b.id IS NOT NULL").selectExpr("a.id", "'r' AS p", "w AS v")
+    options = {"replaceOn": "t.id = a.id AND a.id < 4", "targetAlias": "t"}
+    puredelta.write(rows, str(root), mode="overwrite", options=options)
+    found.append(sorted([r["id"], r["v"]] for r in table_rows(spark, log)))
+    try:
+        table.merge(both, "t.id = c.id").whenMatchedDelete().execute()
+    except AnalysisException as error:
+        found.append(error.getCondition())
+    return found
 
 
 def changes(spark: SparkSession, root: Path) -> list[object]:

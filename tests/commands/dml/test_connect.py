@@ -54,6 +54,16 @@ def test_columns_bound_to_frames(answers: dict[str, Any]) -> None:
     assert refused == "CANNOT_RESOLVE_DATAFRAME_COLUMN"
 
 
+def test_names_and_columns_of_the_sides_of_a_join(answers: dict[str, Any]) -> None:
+    by_name, by_column, replaced, refused = answers["sides"]
+    first = [[n, {3: 330, 4: 440}.get(n, n)] for n in range(6)]
+    assert by_name == first
+    others = [[0, 0], [1, 1], [4, -360], [5, 5], [6, 60], [7, 70]]
+    assert by_column == sorted([*others, [2, 2], [3, 330]])
+    assert replaced == sorted([*others, [2, 200], [3, 300], [4, 400]])
+    assert refused == "DELTA_MERGE_UNRESOLVED_EXPRESSION"
+
+
 def test_m61_casts_of_another_mode_than_the_sessions(answers: dict[str, Any]) -> None:
     rows, refused = answers["legacy"]
     assert rows == [[1, 705032704], [2, None], [3, None]]

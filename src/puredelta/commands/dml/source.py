@@ -405,6 +405,8 @@ def _in_place(
     scan = plain_scan(source_rows.sparkSession, source_rows)
     if isinstance(scan, NotApplicable):
         return scan
+    if any(c.ordinal >= len(scan.fields) for c in statement.source_columns):
+        return NotApplicable(reason="the statement names a relation inside of it")
     wanted = {c.staged: scan.fields[c.ordinal] for c in statement.source_columns}
     if any(wanted[c.staged].dataType != c.type for c in statement.source_columns):
         return NotApplicable(reason="its columns have other types than its files")

@@ -40,6 +40,7 @@ from puredelta.spark.resolve.expressions import (
     ResolvedExpression,
     Resolver,
     Scope,
+    SourceColumn,
     SourceValue,
     source_columns,
     target_columns,
@@ -131,6 +132,15 @@ class ClassicFrames:
         """The alias of the target; empty if it has none."""
         target = self._known[Side.TARGET]
         return target.attributes[0].qualifier() if target.length else ()
+
+    @property
+    def staged_columns(self) -> tuple[SourceColumn, ...]:
+        """The columns of the source."""
+        return self.source_columns
+
+    def staged(self, source_rows: DataFrame) -> DataFrame:
+        """Return the user's source with its columns under their staged names."""
+        return source_rows.toDF(*[c.staged for c in self.source_columns])
 
     def displayed(self, scope: Scope) -> Sequence[str]:
         """Return the columns of a scope as messages show them: ``t.key``."""

@@ -15,6 +15,8 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame
 
+from puredelta.protocol.schema.sql_lexer import TokenCursor, may_hold_query
+from puredelta.protocol.schema.sql_lexer import replaced as with_parts
 from puredelta.spark.connect.messages import (
     EXPRESSION,
     QUALIFIER,
@@ -24,6 +26,7 @@ from puredelta.spark.connect.messages import (
     kind_of,
 )
 from puredelta.spark.jvm.frames import analyzed_plan
+from puredelta.spark.session.names import quote_name
 from puredelta.spark.session.session import is_connect
 
 _TRANSPARENT = ("Filter", "Sort", "Limit", "Tail", "Offset", "Deduplicate", "Sample", "Hint")
@@ -31,18 +34,20 @@ _TRANSPARENT = ("Filter", "Sort", "Limit", "Tail", "Offset", "Deduplicate", "Sam
 _ALIAS = "SubqueryAlias"
 _SHOWN_BY = "_puredelta_shown_by"
 
-Replaced = Callable[[int, str], str | None]
-"""Returns the name for a column that is bound to a node, by its id; None: leave it bound."""
+Replaced = Callable[[int | None, str], str | None]
+"""Returns another name for a column, by the id of the node that it is bound to, None for no node,
+and its name; None: leave it as it is."""
 
 
 def outer_alias(rows: DataFrame, *, default: str) -> str | None:
     """Return the alias of a DataFrame as its columns know it, or the default.
 
     Columns of one relation keep its name, if a classic session has selected some of them. The
-    answer is None if they have the names of several relations, as those of a join.
+    answer is None if they have the names of several relations, as those of a join, or if a client
+    does not know them.
     """
     if is_connect(rows.sparkSession):
-        return next(iter(outer_name(rows)[-1:]), default)
+        return next(iter(outer_name(rows)[-1:]), None)
     shown = analyzed_plan(rows)
     while shown.kind in _TRANSPARENT:
         shown = shown.child()
@@ -84,18 +89,81 @@ def bind_to(identity: DataFrame, rows: DataFrame) -> None:
         vars(plans[-1]).setdefault(_SHOWN_BY, set()).update(outer_ids(rows))
 
 
+def text_with_names(text: str, replaced: Replaced) -> str:
+    """Return the text of an expression with other names for some columns of several parts."""
+    return with_parts(text, _other_names(text, replaced))
+
+
 def with_names(column: Column, client: Any, replaced: Replaced) -> Column:
-    """Return a Column with names in the place of columns that are bound to certain nodes."""
+    """Return a Column with other names for some of the columns in it, in its texts, too."""
     made: Any = column
     message = copy_of(made.to_plan(client))
     count = 0
-    for attribute in _bound(message):
-        name = replaced(attribute.plan_id, attribute.unparsed_identifier)
+    for part in _columns_in(message):
+        if part.WhichOneof("expr_type") == "expression_string":
+            others = list(_other_names(part.expression_string.expression, replaced))
+            text = with_parts(part.expression_string.expression, others)
+            part.expression_string.expression = text
+            count += len(others)
+            continue
+        attribute = part.unresolved_attribute
+        name = replaced(_node_of(attribute), attribute.unparsed_identifier)
         if name is not None:
             attribute.ClearField("plan_id")
             attribute.unparsed_identifier = name
             count += 1
     return _column_of(message, str(made._expr)) if count else column  # noqa: SLF001 - as above
+
+
+def names_in(expression: str | Column, client: Any) -> Iterator[tuple[int | None, str]]:
+    """Yield the names that these may replace, after the nodes that they are bound to."""
+    if isinstance(expression, str):
+        yield from ((None, name) for *_, name in _long_names(expression))
+        return
+    made: Any = expression
+    for part in _columns_in(made.to_plan(client)):
+        if part.WhichOneof("expr_type") == "expression_string":
+            yield from names_in(part.expression_string.expression, client)
+        else:
+            attribute = part.unresolved_attribute
+            yield _node_of(attribute), attribute.unparsed_identifier
+
+
+def _other_names(text: str, other: Replaced) -> Iterator[tuple[int, int, str]]:
+    for start, end, name in _long_names(text):
+        if (given := other(None, name)) is not None:
+            yield start, end, given
+
+
+def _long_names(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield the names with several parts in an expression: start, end and the quoted name.
+
+    Nothing of a text with a query or a lambda function, which have names of their own.
+
+    >>> list(_long_names("a.id = `b c`.d AND f.g(x) = 'a.b'"))
+    [(0, 4, '`a`.`id`'), (7, 14, '`b c`.`d`')]
+    """
+    if may_hold_query(text) or "->" in text:
+        return
+    cursor = TokenCursor(text)
+    while (token := cursor.peek()) is not None:
+        parts = cursor.accept_name()
+        if not parts:
+            cursor.skip()
+            continue
+        last = cursor.peek(-1)
+        if len(parts) > 1 and last is not None and not cursor.sees("("):
+            yield token.start, last.end, quote_name(parts)
+        while cursor.sees("."):
+            cursor.skip(2)
+
+
+def column_named(node: int | None, name: str) -> Column:
+    """Return a column by its name, bound to a node or to none."""
+    expressions: Any = importlib.import_module("pyspark.sql.connect.expressions")
+    columns: Any = importlib.import_module("pyspark.sql.connect.column")
+    made: Column = columns.Column(expressions.ColumnReference(name, node))
+    return made
 
 
 _texts: ContextVar[dict[str, object] | None] = ContextVar("puredelta_texts", default=None)
@@ -118,13 +186,20 @@ def bound_texts() -> dict[str, object]:
     return {} if known is None else known
 
 
-def _bound(message: Message) -> Iterator[Message]:
+def _columns_in(message: Message) -> Iterator[Message]:
+    """Yield the columns and the texts in an expression."""
     for part in every_message(message):
-        if kind_of(part) != EXPRESSION or part.WhichOneof("expr_type") != "unresolved_attribute":
+        if kind_of(part) != EXPRESSION:
             continue
-        attribute = part.unresolved_attribute
-        if attribute.HasField("plan_id") and not attribute.is_metadata_column:
-            yield attribute
+        match part.WhichOneof("expr_type"):
+            case "expression_string":
+                yield part
+            case "unresolved_attribute" if not part.unresolved_attribute.is_metadata_column:
+                yield part
+
+
+def _node_of(attribute: Message) -> int | None:
+    return int(attribute.plan_id) if attribute.HasField("plan_id") else None
 
 
 def _column_of(message: Message, shown: str) -> Column:

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import reduce
+from dataclasses import replace
+from functools import cached_property, reduce
 from operator import and_
-from typing import Any
+from typing import Any, TypeAlias
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
@@ -39,7 +40,14 @@ from puredelta.spark.connect.messages import (
     parts_of,
     with_known_columns,
 )
-from puredelta.spark.resolve.bound_columns import outer_ids, outer_name, with_names
+from puredelta.spark.resolve.bound_columns import (
+    column_named,
+    names_in,
+    outer_ids,
+    outer_name,
+    text_with_names,
+    with_names,
+)
 from puredelta.spark.resolve.expressions import (
     Request,
     Resolution,
@@ -65,9 +73,13 @@ from puredelta.spark.session.names import (
     parse_name,
     quote,
     quote_name,
+    source_column_name,
     target_copy_name,
 )
 from puredelta.spark.session.types import from_spark_type
+
+_Named: TypeAlias = tuple[int | None, str]
+"""A column as a client names it: the node that it is bound to, if to one, and its name."""
 
 
 class ConnectFrames:
@@ -75,8 +87,9 @@ class ConnectFrames:
 
     Beside the user's names each frame carries copies under unique names, so that what this
     library itself refers to is never ambiguous. A ``Column`` taken from the source or from the
-    target (``table.toDF()``) becomes one of these names. What only the original plan could
-    resolve is refused by Spark: a ``Column`` taken from a part of the source, and inner aliases.
+    target (``table.toDF()``) becomes one of these names. What only the plan of the source can
+    resolve, an alias or a ``Column`` of a part of it, is one more column of the staged rows
+    (`read_inside`).
     """
 
     def __init__(self, target: DataFrame, source: DataFrame) -> None:
@@ -91,6 +104,79 @@ class ConnectFrames:
         self._columns: dict[str, Column] = {}
         self.bound: Mapping[int, Side] = _bound_sides(target, source)
         """The sides to which columns may be bound, by the ids of nodes of plans."""
+        self._outer = outer_ids(target) | outer_ids(source)
+        self._inside: dict[_Named, SourceColumn] = {}
+
+    @property
+    def staged_columns(self) -> tuple[SourceColumn, ...]:
+        """The columns of the source, and those that only its plan can resolve."""
+        return (*self.source_columns, *self._inside.values())
+
+    def staged(self, source_rows: DataFrame) -> DataFrame:
+        """Return the user's source with its columns under their staged names."""
+        inside = [column_named(*named) for named in self._inside]
+        rows = source_rows.select("*", *inside) if inside else source_rows
+        return rows.toDF(*[c.staged for c in self.staged_columns])
+
+    def read_inside(self, requests: Sequence[Request]) -> Sequence[Request]:
+        """Return requests with staged names for what only the plan of the source can resolve.
+
+        A request to the server if there may be such names.
+        """
+        named = list(dict.fromkeys(name for r in requests for name in self._names_inside(r)))
+        found = self._types_inside(named)
+        if not found and len(named) > 1:
+            found = {k: v for name in named for k, v in self._types_inside([name]).items()}
+        for (node, name), kind in found.items():
+            at = len(self.staged_columns)
+            self._inside[node, name] = SourceColumn(
+                ordinal=at, name=name, staged=source_column_name(at), type=kind
+            )
+        if not found:
+            return requests
+        return [replace(r, expression=self._with_staged_names(r.expression)) for r in requests]
+
+    def _with_staged_names(self, given: str | Column) -> str | Column:
+        if isinstance(given, str):
+            return text_with_names(given, self._staged_name)
+        return with_names(given, self.client, self._staged_name)
+
+    def _names_inside(self, request: Request) -> Iterator[_Named]:
+        """Yield names that are those of no side, nor of a part of a column."""
+        if Side.SOURCE not in request.scope.value:
+            return
+        for node, name in names_in(request.expression, self.client):
+            if node is not None:
+                if node not in self._outer:
+                    yield node, name
+                continue
+            first, *rest = parse_name(name) if "." in name else (name,)
+            if rest and first.lower() not in self._firsts:
+                yield None, name
+
+    @cached_property
+    def _firsts(self) -> frozenset[str]:
+        """The first parts, in lower case, of names with several parts that each side has."""
+        of_target = ((c.name, c.type) for c in self.target_columns)
+        columns = [*of_target, *((c.name, c.type) for c in self.source_columns)]
+        nested = [name for name, kind in columns if not isinstance(kind, T.AtomicType)]
+        every = [*self.target_qualifier, *self.source_qualifier, *nested]
+        return frozenset(name.lower() for name in every)
+
+    def _types_inside(self, named: Sequence[_Named]) -> Mapping[_Named, T.DataType]:
+        """Return the types of names over the source; nothing if it does not have all of them."""
+        if not named:
+            return {}
+        columns = [column_named(*name).alias(f"_{n}") for n, name in enumerate(named)]
+        try:
+            fields = self._source.select(*columns).schema.fields
+        except AnalysisException:
+            return {}
+        return {name: field.dataType for name, field in zip(named, fields, strict=True)}
+
+    def _staged_name(self, node: int | None, name: str) -> str | None:
+        found = self._inside.get((node, name))
+        return None if found is None else found.staged
 
     def displayed(self, scope: Scope) -> Sequence[str]:
         """Return the columns of a scope as messages show them: ``t.key``."""
@@ -102,8 +188,8 @@ class ConnectFrames:
 
     def stand_in(self, scope: Scope) -> DataFrame:
         """Return the frame of a scope for analysis; it is never run."""
-        staged = self._source.toDF(*[c.staged for c in self.source_columns])
-        kinds = [T.StructField(c.staged, c.type) for c in self.source_columns]
+        staged = self.staged(self._source)
+        kinds = [T.StructField(c.staged, c.type) for c in self.staged_columns]
         with_known_columns(staged, T.StructType(kinds))
         match scope:
             case Scope.TARGET:
@@ -146,7 +232,9 @@ class ConnectFrames:
         """The client of the session."""
         return client_of(self._target.sparkSession)
 
-    def _unique_name(self, node: int, written: str) -> str | None:
+    def _unique_name(self, node: int | None, written: str) -> str | None:
+        if node is None:
+            return None
         side, (first, *rest) = self.bound.get(node), parse_name(written)
         names = {
             Side.TARGET: [(c.name, target_copy_name(c.ordinal)) for c in self.target_columns],
@@ -199,6 +287,7 @@ class ConnectResolver:
 
     def resolve(self, requests: Sequence[Request]) -> Resolution:
         """Resolve all requests, or say what is wrong with some."""
+        given, requests = requests, self.frames.read_inside(requests)
         done: dict[int, ResolvedExpression] = {}
         errors: list[ResolutionError] = []
         for scope in Scope:
@@ -218,7 +307,8 @@ class ConnectResolver:
                     continue
                 certain = _are_deterministic(frame, values)
             for (n, request), kind, sure in zip(some.items(), types, certain, strict=True):
-                done[n] = self._expression(request, kind, is_deterministic=sure)
+                known = self._expression(request, kind, is_deterministic=sure)
+                done[n] = replace(known, request=given[n], sql=_sql(given[n]))
         if errors:
             return Resolution(errors=tuple(sorted(errors, key=lambda e: e.position)))
         return Resolution(expressions=tuple(done[n] for n in range(len(requests))))
@@ -238,7 +328,7 @@ class ConnectResolver:
             case Ref(side=Side.TARGET, path=(name,)):
                 return next(c.type for c in self.frames.target_columns if c.name == name)
             case Ref(side=Side.SOURCE, path=(name,)):
-                return next(c.type for c in self.frames.source_columns if c.staged == name)
+                return next(c.type for c in self.frames.staged_columns if c.staged == name)
             case _:
                 return T.BooleanType() if is_surely_boolean(tree) else None
 
@@ -317,6 +407,12 @@ class ConnectResolver:
         else:
             qualifier = self.frames.source_qualifier
             columns = [_named(c, Side.SOURCE, c.staged) for c in self.frames.source_columns]
+            inside = self.frames.staged_columns[len(columns) :]
+            columns += [
+                (c.staged, ref, kind)
+                for c in inside
+                for _, ref, kind in [_named(c, Side.SOURCE, c.staged)]
+            ]
         return NamedSide(side=side, qualifier=qualifier, columns=columns)
 
 

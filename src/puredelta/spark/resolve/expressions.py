@@ -90,8 +90,17 @@ class Frames(Protocol):
         ...
 
     @property
+    def staged_columns(self) -> tuple[SourceColumn, ...]:
+        """The columns of `staged`: those of the source, and more that expressions read."""
+        ...
+
+    @property
     def target_qualifier(self) -> tuple[str, ...]:
         """The alias of the target; empty if it has none."""
+        ...
+
+    def staged(self, source_rows: DataFrame) -> DataFrame:
+        """Return the user's source with its columns under their staged names."""
         ...
 
     def displayed(self, scope: Scope) -> Sequence[str]:

@@ -392,7 +392,7 @@ def _used_source_columns(
     for clause in clauses:
         if not isinstance(clause.action, ResolvedDelete):
             used |= clause.action.source_columns
-    return tuple(c for c in frames.source_columns if c.staged in used)
+    return tuple(c for c in frames.staged_columns if c.staged in used)
 
 
 def _operation(

@@ -68,11 +68,11 @@ class StatementFrames:
 
         A source of which nothing is read still has rows: it gets one constant column.
         """
-        every = [c.staged for c in self.frames.source_columns]
         if not self.source_columns:
             return source_rows.select(F.lit(True).alias(NO_SOURCE_COLUMN))  # noqa: FBT003
-        renamed, wanted = source_rows.toDF(*every), [c.staged for c in self.source_columns]
-        rows = renamed if wanted == every else renamed.select(*wanted)
+        renamed, wanted = self.frames.staged(source_rows), [c.staged for c in self.source_columns]
+        is_all = self.source_columns == self.frames.staged_columns
+        rows = renamed if is_all else renamed.select(*wanted)
         columns = [T.StructField(c.staged, c.type) for c in self.source_columns]
         rows = with_known_columns(rows, T.StructType(columns))
         if not values:
