@@ -1,4 +1,4 @@
-"""Rows of an UPDATE or a DELETE that workers find, beside those that Spark finds."""
+"""Rows that workers find by conditions, beside those that Spark finds."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pytest
 from pyspark.errors import ArithmeticException
 from pyspark.sql import SparkSession
 
+from puredelta.commands.dml.positions import SOURCE_SETS
 from puredelta.commands.dml.search import joined_words, look_up
 from puredelta.commands.dml.search_plan import SearchPlan
 from puredelta.commands.dml.source import StatementContext
@@ -22,7 +23,17 @@ from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.offload.key_lookup import KeyLookup
 from puredelta.spark.scan.bitmaps import CountedWords
 from puredelta.spark.session.session import NotApplicable
-from tests.commands.dml.tables import execute_spec, lay_table, utc
+from puredelta.worker.lookup.conditions import NO_CLAUSE
+from tests.commands.dml.tables import (
+    delete,
+    delete_by_source,
+    execute_spec,
+    insert,
+    lay_table,
+    merge,
+    update,
+    utc,
+)
 
 NAN, INF = float("nan"), float("inf")
 VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
@@ -147,3 +158,39 @@ def test_other_conditions_are_left_to_spark(
     rows = some_rows(random.Random(2), 9, "a", 1)
     log = lay_table(tmp_path / "table", SCHEMA, [rows])
     assert left_to_spark(spark, log, condition) == "Spark alone"
+
+
+MATCHES = """
+t.i = s.i AND lower(t.u) = lower(s.u); t.i = s.i AND coalesce(t.l, 0) <> coalesce(s.l, 0);
+t.i = s.i AND t.l + 1 > s.l; t.i <=> s.i AND concat(t.u, s.u) <> 'aa'; t.i = s.i AND t.d * 2 > s.d;
+t.i = s.i AND t.s BETWEEN s.s - 1 AND s.s + 1; t.i = s.i AND t.l % 2 = 1 AND s.g;
+t.i = s.i AND (t.x > s.x OR year(t.day) = year(s.day)); t.u = s.u AND t.p || 'x' = 'ax'
+"""
+"""Keys, and conditions of the table of functions."""
+
+
+@pytest.mark.parametrize("on", listed(MATCHES))
+def test_workers_find_the_pairs_that_spark_finds(
+    spark: SparkSession, tmp_path: Path, on: str
+) -> None:
+    dice = random.Random(on)
+    schema = SCHEMA.append(pa.field("u", pa.string()))
+    rows = [{**row, "u": dice.choice(["a", "B", "b", None])} for row in some_rows(dice, 60, "a", 1)]
+    news = [{**row, "u": dice.choice(["A", "b", "b", None])} for row in some_rows(dice, 40, "b", 2)]
+    log = lay_table(tmp_path / "table", schema, [rows[:40], rows[40:]], with_stats=False)
+    pq.write_table(pa.Table.from_pylist(news, schema), tmp_path / "source.parquet")
+    source = spark.read.parquet(str(tmp_path / "source.parquet"))
+    clauses = (
+        delete("nullif(t.s, 0) IS NULL"),
+        update("s.l IS NULL OR abs(t.s) > 0", u="s.u"),
+        insert(),
+        delete_by_source("length(t.t) > 2"),
+    )
+    with pytest.raises(SeenError) as seen:
+        merge(spark, log, source, on, *clauses, look_up=both)
+    found, due = seen.value.found, seen.value.due
+    assert isinstance(found, CountedWords), found
+    assert {*map(len, (found.words, due.words))} != {0}
+    for sets in (range(4), range(SOURCE_SETS, SOURCE_SETS + 4), (NO_CLAUSE,)):
+        assert rows_of(found.select(*sets)) == rows_of(due.select(*sets)), sets
+    assert found.hits.sum() == due.hits.sum()

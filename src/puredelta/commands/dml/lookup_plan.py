@@ -8,6 +8,7 @@ conditions as Spark does. It is worth its cost as long as every task can hold th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from puredelta.commands.dml.resolve.resolved_statement import (
     EquiPair,
     MatchedClause,
     NotMatchedBySourceClause,
+    ResolvedCondition,
     ResolvedStatement,
 )
 from puredelta.commands.dml.source_texts import SourceTexts
@@ -87,7 +89,7 @@ def plan_lookup(
     searched, rest = found
     conditions = None
     if not _has_one_clause(statement, rest):
-        conditions = _residual_conditions(statement, rest, names)
+        conditions = _conditions_of(statement, rest, names, ansi=ansi)
         if conditions is None:
             return None
     # The rows unmatched in all parts are known at the end only.
@@ -115,40 +117,10 @@ def plan_lookup(
 def _plan_without_source(
     statement: ResolvedStatement, names: ColumnNames, *, ansi: bool
 ) -> KeyLookup | None:
-    conditions = _residual_conditions(statement, (), names)
-    if conditions is None:
-        conditions = _computed_condition(statement, ansi=ansi)
+    conditions = _conditions_of(statement, (), names, ansi=ansi)
     if conditions is None or not conditions.target_columns:
         return None
     return KeyLookup(keys=(), conditions=conditions)
-
-
-def _computed_condition(statement: ResolvedStatement, *, ansi: bool) -> ResidualConditions | None:
-    """Translate the one condition of an UPDATE or a DELETE by the table of functions."""
-    (clause, *others) = statement.not_matched_by_source
-    tree = None if clause.condition is None else clause.condition.tree
-    if others or tree is None:
-        return None
-    try:
-        value = value_of(tree, ansi=ansi)
-    except NotInTableError:
-        return None
-    if value.source or pa.null() in value.columns.values():
-        return None
-    if value.kind != pa.bool_() or not _inexact_columns(statement.config).isdisjoint(value.columns):
-        return None
-    places = {name: place for place, name in enumerate(value.columns)}
-
-    def placed(column: InputColumn) -> InputColumn:
-        return InputColumn(column.side, places[str(column.name)])
-
-    return ResidualConditions(
-        on=ALWAYS,
-        matched=(),
-        by_source=(with_columns(value.expression, placed),),
-        target_columns=tuple(value.columns.items()),
-        source_columns=(),
-    )
 
 
 def _searched(
@@ -274,12 +246,23 @@ def _has_one_clause(statement: ResolvedStatement, rest: Sequence[Predicate]) -> 
     return not statement.matched or statement.matched[0].condition is None
 
 
-def _residual_conditions(
-    statement: ResolvedStatement, rest: Sequence[Predicate], names: ColumnNames
+def _conditions_of(
+    statement: ResolvedStatement, rest: Sequence[Predicate], names: ColumnNames, *, ansi: bool
 ) -> ResidualConditions | None:
     """Translate the conditions beside keys or a range, ``rest`` those of both sides; ``None`` if
     Arrow might decide differently.
     """
+    found = _residual_conditions(statement, rest, names)
+    if found is None:
+        with suppress(NotInTableError):
+            found = _computed_conditions(statement, rest, names, ansi=ansi)
+    return found
+
+
+def _residual_conditions(
+    statement: ResolvedStatement, rest: Sequence[Predicate], names: ColumnNames
+) -> ResidualConditions | None:
+    """Translate conditions that only compare plain columns; ``None``: they do more."""
     parts = statement.on.parts
     translation = Translation(inexact=_inexact_columns(statement.config))
     on = translation.expression(And((*parts.target_only, *parts.source_only, *rest)))
@@ -309,6 +292,49 @@ def _conditions(
             return None
         found.append(known)
     return tuple(found)
+
+
+def _computed_conditions(
+    statement: ResolvedStatement, rest: Sequence[Predicate], names: ColumnNames, *, ansi: bool
+) -> ResidualConditions:
+    """Translate conditions by the table of functions.
+
+    Raises:
+        NotInTableError: Spark has to decide.
+    """
+    target: dict[str, pa.DataType] = {}
+    source: dict[str, pa.DataType] = {}
+
+    def placed(column: InputColumn) -> InputColumn:
+        columns = target if column.side == "target" else source
+        return InputColumn(column.side, list(columns).index(str(column.name)))
+
+    def translated(condition: ResolvedCondition | None) -> Expression:
+        if condition is None:
+            return ALWAYS
+        if condition.tree is None:
+            raise NotInTableError("a condition that is no plain expression, or is sent by Connect")
+        value = value_of(condition.tree, ansi=ansi)
+        if value.kind != pa.bool_():
+            raise NotInTableError(f"a condition of type {value.kind}")
+        target.update(value.columns)
+        source.update(value.source)
+        return with_columns(value.expression, placed)
+
+    parts = statement.on.parts
+    asks_more = bool(parts.target_only or parts.source_only or rest)
+    conditions = ResidualConditions(
+        on=translated(statement.on) if asks_more else ALWAYS,
+        matched=tuple(translated(clause.condition) for clause in statement.matched),
+        by_source=tuple(translated(clause.condition) for clause in statement.not_matched_by_source),
+        target_columns=tuple(target.items()),
+        source_columns=tuple((names.in_file(staged), kind) for staged, kind in source.items()),
+    )
+    if pa.null() in (*target.values(), *source.values()):
+        raise NotInTableError("a column without a type")
+    if not _inexact_columns(statement.config).isdisjoint(target):
+        raise NotInTableError("a column whose values are not those that are stored")
+    return conditions
 
 
 def _inexact_columns(config: TableConfig) -> frozenset[str]:

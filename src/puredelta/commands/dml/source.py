@@ -330,7 +330,8 @@ def _valued(
 def _is_looked_up(asked: Asked, statement: ResolvedStatement, num_rows: int) -> bool:
     """Tell whether workers can look keys up, for so many rows of texts of usual length."""
     memory = asked.settings.workers.memory
-    return plan_lookup(statement, num_rows, ColumnNames(), memory) is not None
+    ansi = asked.command.session.ansi
+    return plan_lookup(statement, num_rows, ColumnNames(), memory, ansi=ansi) is not None
 
 
 def _staged_with(
