@@ -1,7 +1,8 @@
-"""A worker's modules are taken for no garbage, once."""
+"""What workers do once to their process: modules are no garbage, freed memory is kept."""
 
 from __future__ import annotations
 
+import platform
 import subprocess
 import sys
 
@@ -27,3 +28,31 @@ print(counts[0] > 10_000, counts[0] == counts[1], asked)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     # To ask how many they are takes as long as to search them.
     assert done.stdout.decode().split() == [str(frozen), "True", "[]"]
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has these parameters")
+@pytest.mark.parametrize(("kept", "faults_max"), [(True, 60), (False, None)])
+def test_freed_memory_is_used_again(kept: bool, faults_max: int | None) -> None:
+    """Each array of a batch was new memory, with a fault of 4 kB for each page."""
+    program = f"""
+import resource, runpy, numpy
+keep_memory_once = runpy.run_path({bootstrap.__file__!r})["keep_memory_once"]
+for _ in range(2 * {kept}):
+    keep_memory_once()
+
+def work():
+    first = numpy.zeros(112_500) + 1
+    return [first * n for n in range(3)]
+
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+work()
+before = faults()
+for _ in range(20):
+    work()
+print((faults() - before) // 20)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    faults = int(done.stdout)
+    assert faults <= faults_max if faults_max is not None else faults > 100

@@ -121,7 +121,7 @@ def test_what_is_sent_with_every_job_needs_no_library(run: Callable[..., Any]) -
 @pytest.mark.parametrize("function", [rewrite, copy, look_up, read_parts, write_stream])
 def test_packed_code_is_small(function: Callable[..., Any]) -> None:
     """It is sent to every task; where Spark has run before, it is up to 8 kB larger."""
-    assert len(packed_code(function)) < 180_000
+    assert len(packed_code(function)) < 185_000
 
 
 def test_packed_code_has_no_numbers_of_files_that_were_read() -> None:

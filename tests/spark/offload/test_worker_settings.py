@@ -15,14 +15,14 @@ from puredelta.spark.offload.workers import (
 
 def test_without_a_setting_workers_do_all_they_can() -> None:
     found = WorkerSettings.parse({})
-    assert (found.enabled, found.quickack, found.gc_freeze) == (True, True, True)
+    assert (found.enabled, found.quickack, found.gc_freeze, found.keep_memory) == (True,) * 4
     assert found.limits.small_file_rows > 0
 
 
 def test_each_setting_is_read() -> None:
     off = {conf.key: "false" for conf in WORKER_CONFS if conf.default == "true"}
     found = WorkerSettings.parse(off)
-    assert (found.enabled, found.quickack, found.gc_freeze) == (False, False, False)
+    assert (found.enabled, found.quickack, found.gc_freeze, found.keep_memory) == (False,) * 4
     assert found.limits.small_file_rows == 0
     memory = WorkerSettings.parse({f"{PREFIX}lookupBytes": "1000"}).memory
     assert memory.task_max == 1000

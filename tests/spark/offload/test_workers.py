@@ -30,7 +30,7 @@ def test_answers_come_by_call(spark: SparkSession) -> None:
         WorkerCalls(function=neg, messages=[]),
         WorkerCalls(function=neg, messages=[1]),
     ]
-    for settings in (SETTINGS, WorkerSettings(quickack=False, gc_freeze=False)):
+    for settings in (SETTINGS, WorkerSettings(quickack=False, gc_freeze=False, keep_memory=False)):
         assert run_in_workers(spark, calls, settings) == [[1, 2, 3], [], [-1]]
 
 

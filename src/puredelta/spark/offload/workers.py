@@ -38,7 +38,9 @@ from puredelta.spark.session.session import (
     settings_of,
 )
 from puredelta.worker.bootstrap import (
+    KEPT_BYTES,
     Freeze,
+    KeepMemory,
     Quickack,
     Task,
     TaskAnswer,
@@ -105,7 +107,23 @@ GC_FREEZE = OwnConf(
     default="true",
     effect="workers do not search for garbage among the modules they have loaded (`gc.freeze`)",
 )
-WORKER_CONFS = (ENABLED, LOOKUP_BYTES, MERGE_SMALL_FILES, BLOOM_FILTERS, QUICKACK, GC_FREEZE)
+KEEP_MEMORY = OwnConf(
+    prefix=PREFIX,
+    name="keepMemory",
+    type=FLAG,
+    default="true",
+    effect=f"workers keep up to {KEPT_BYTES >> 20} MB of freed memory for the next batch "
+    "(`mallopt` of glibc)",
+)
+WORKER_CONFS = (
+    ENABLED,
+    LOOKUP_BYTES,
+    MERGE_SMALL_FILES,
+    BLOOM_FILTERS,
+    QUICKACK,
+    GC_FREEZE,
+    KEEP_MEMORY,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +158,7 @@ class WorkerSettings:
     limits: Limits = LIMITS
     quickack: bool = True
     gc_freeze: bool = True
+    keep_memory: bool = True
 
     @classmethod
     def parse(cls, settings: Mapping[str, str]) -> WorkerSettings:
@@ -160,6 +179,7 @@ class WorkerSettings:
             limits=limits if merges else replace(limits, small_file_rows=0),
             quickack=QUICKACK.read(settings),
             gc_freeze=GC_FREEZE.read(settings),
+            keep_memory=KEEP_MEMORY.read(settings),
         )
 
 
@@ -276,6 +296,7 @@ def low_latency(work: Callable[[_Batch], Any], settings: WorkerSettings) -> Call
     arrivals = [
         *([Quickack()] if settings.quickack else []),
         *([Freeze()] if settings.gc_freeze else []),
+        *([KeepMemory()] if settings.keep_memory else []),
     ]
     return functools.partial(after_arrival, arrivals, work)
 
