@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import DataStreamWriter
 from pyspark.sql.types import StringType
 
+from puredelta.errors import DeltaError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.tables import DeltaTable
 
@@ -328,3 +329,32 @@ def test_two_texts_are_one_partition(paris: SparkSession, tmp_path: Path, case: 
 @pytest.mark.parametrize("case", REST, ids=lambda case: f"{case.type}-{case.first}")
 def test_two_texts_of_other_types(paris: SparkSession, tmp_path: Path, case: Spelled) -> None:
     check(paris, tmp_path, case)
+
+
+def test_texts_of_char_are_in_the_log_as_they_were_given(
+    active: SparkSession, tmp_path: Path
+) -> None:
+    """As delta-spark 4.4.0 writes them, in every way: they are not filled up with blanks."""
+    path = tmp_path / "t"
+    name = f"delta.`{path}`"
+    active.sql(f"CREATE TABLE {name} (id INT, k CHAR(5)) USING delta PARTITIONED BY (k)")
+    active.sql(f"INSERT INTO {name} VALUES (1, 'ab')")
+    active.sql(f"INSERT INTO {name} SELECT 2, 'ab '")
+    rows = active.sql("SELECT 3 AS id, 'ab ' AS k")
+    rows.write.format("delta").mode("append").save(str(path))
+    rows.writeTo(name).append()
+    rows.write.insertInto(name)
+    active.sql(
+        f"MERGE INTO {name} t USING (SELECT 4 AS id, 'ab ' AS k) s ON t.id = s.id "
+        "WHEN NOT MATCHED THEN INSERT *"
+    )
+    active.sql(f"UPDATE {name} SET k = 'ab  ' WHERE id = 1")
+    log = TableLog.open(str(path))
+    texts = [
+        {add.partition_values["k"] for add in log.snapshot(version=version).files.adds()}
+        - {add.partition_values["k"] for add in log.snapshot(version=version - 1).files.adds()}
+        for version in range(1, 8)
+    ]
+    assert texts == [{"ab"}, {"ab "}, *[set()] * 4, {"ab  "}]
+    with pytest.raises(DeltaError, match="DELTA_EXCEED_CHAR_VARCHAR_LIMIT"):
+        active.sql(f"INSERT INTO {name} VALUES (9, 'ab        ')")

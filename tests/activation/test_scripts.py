@@ -82,3 +82,21 @@ def test_other_texts_are_no_scripts(database: SparkSession) -> None:
     assert contents(spark.sql("SELECT 'BEGIN' AS x")) == [("BEGIN",)]
     assert contents(spark.sql("BEGIN SELECT 1; END")) == [(1,)]
     assert contents(spark.sql("BEGIN SELECT max(v) FROM d; END")) == [(2,)]
+
+
+def test_no_handler_sees_an_error_of_a_statement_over_a_delta_table(
+    database: SparkSession,
+) -> None:
+    """As docs/sql.md says: the error ends the script, and the handler does not run."""
+    spark = database
+    with pytest.raises(PySparkException) as failed:
+        spark.sql("""
+        BEGIN
+          DECLARE EXIT HANDLER FOR SQLEXCEPTION
+          BEGIN
+            INSERT INTO d VALUES (0, 0);
+          END;
+          UPDATE d SET v = 'no number' WHERE id = 1;
+        END""")
+    assert failed.value.getCondition() == "CAST_INVALID_INPUT"
+    assert contents(spark.table("d")) == [(1, 1), (2, 2)]

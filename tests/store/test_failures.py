@@ -193,3 +193,22 @@ def test_nothing_is_connected_beside_a_proxy(stub: Stub) -> None:
     proxied = storage.with_options({"fs.s3a.proxy.host": host, "fs.s3a.proxy.port": port})
     stub.answer.status, stub.answer.body = 200, b"by a proxy"
     assert proxied.open(location).read("a") == b"by a proxy"
+
+
+def azure_blob(name: str, kind: str, size: int) -> str:
+    times = "".join(
+        f"<{tag}>Fri, 20 Nov 2026 10:00:00 GMT</{tag}>"
+        for tag in ("Creation-Time", "Last-Modified")
+    )
+    more = f"<Etag>0x1</Etag><ResourceType>{kind}</ResourceType><Content-Length>{size}"
+    more += "</Content-Length><Content-Type>application/octet-stream</Content-Type>"
+    return f"<Blob><Name>x/{name}</Name><Properties>{times}{more}</Properties></Blob>"
+
+
+def test_a_directory_of_a_hierarchical_namespace_is_no_empty_file(stub: Stub) -> None:
+    """Azure lists directories as blobs without bytes, also those with a dot in their name."""
+    blobs = [("v=1.5", "directory", 0), ("v=1.5/a.parquet", "file", 9), ("gone.d", "directory", 0)]
+    listed = "".join(azure_blob(*blob) for blob in blobs)
+    answer = f"<EnumerationResults><Blobs>{listed}</Blobs><NextMarker/></EnumerationResults>"
+    stub.answer.status, stub.answer.body = 200, answer.encode()
+    assert [file.path for file in stub.store("abfss").walk("")] == ["v=1.5/a.parquet"]

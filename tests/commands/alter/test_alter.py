@@ -235,6 +235,14 @@ def test_columns_that_cannot_be_added(field: T.StructField, code: ErrorCode) -> 
     assert error.value.code is code
 
 
+def test_a_type_that_needs_a_feature_comes_with_the_statement_that_adds_it() -> None:
+    field = NewColumn(field=T.StructField("n", T.TimestampNTZType()))
+    with pytest.raises(DeltaError) as error:
+        add_table_columns(SPARK, table(), [field])
+    way = "ALTER TABLE ... SET TBLPROPERTIES ('delta.feature.timestampNtz' = 'supported')"
+    assert way in str(error.value)
+
+
 def test_columns_are_renamed_and_dropped_where_they_are_mapped() -> None:
     log = mapped(**{"delta.dataSkippingStatsColumns": "a,s"})
     rename_table_column(SPARK, log, ("S", "x"), "xx")

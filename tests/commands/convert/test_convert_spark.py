@@ -129,19 +129,25 @@ def test_c_36_names_a_table_cannot_have(
 
 
 @pytest.mark.parametrize(
-    "column",
+    ("column", "way"),
     [
-        pa.array([1], pa.timestamp("ns")),
-        pa.array([1], pa.time64("us")),
-        pa.array([1.0]).cast(pa.float16()),
+        (pa.array([1], pa.timestamp("ns")), "coerce_timestamps='us'"),
+        (pa.array([1], pa.time64("us")), "text"),
+        (pa.array([1.0]).cast(pa.float16()), "as a 32-bit float"),
+        (pa.array([Decimal("1.50")], pa.decimal256(50, 2)), "38 digits"),
     ],
-    ids=str,
+    ids=lambda value: str(getattr(value, "type", "")),
 )
-def test_types_a_table_cannot_have(spark: SparkSession, tmp_path: Path, column: pa.Array) -> None:
+def test_types_a_table_cannot_have(
+    spark: SparkSession, tmp_path: Path, column: pa.Array, way: str
+) -> None:
     write(tmp_path, "odd", {"t": column})
     with pytest.raises((UnsupportedError, InvalidRequestError)) as refused:
         convert_to_delta(spark, f"parquet.`{tmp_path}`")
-    assert f"file:{tmp_path}/odd" in refused.value.message
+    text = str(refused.value)
+    assert f"file:{tmp_path}/odd" in text
+    assert way in text
+    assert [text.count(part) for part in (refused.value.getCondition(), "SQLSTATE")] == [1, 1]
     assert not (tmp_path / "_delta_log").exists()
 
 

@@ -17,6 +17,7 @@ import pytest
 
 from puredelta.spark.session.row_bitmap import RowBitmap, popcount
 from puredelta.worker.expressions import ALWAYS, call
+from puredelta.worker.lookup import key_lookup
 from puredelta.worker.lookup.conditions import NO_CLAUSE, ResidualConditions
 from puredelta.worker.lookup.key_lookup import look_up, look_up_keys
 from puredelta.worker.lookup.lookup_request import (
@@ -510,3 +511,13 @@ def test_conditions_alone_decide_without_a_source(
     due = [n for n in range(140, 210) if n % 3 == 0 and n not in (75, 201)]
     assert rows == {(False, 0): due, (False, 1): [200]}
     assert groups == [[2], [0, 1], [0, 1]]
+
+
+def test_long_texts_are_keys_with_offsets_of_64_bits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(key_lookup, "_TEXT_BYTES_MAX", 10)
+    target = pa.table({"k": ["a" * 9, None, "b" * 9, "c"]})
+    source = pa.table({"k": ["c", "b" * 9, "d" * 9, None]})
+    found = looked_up(tmp_path, [target], [source], [("k", "k", False)])
+    assert found == ([(0, 2, 2), (0, 3, 2)], [(0, 0, 2), (0, 1, 2)])
