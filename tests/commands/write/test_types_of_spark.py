@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+import puredelta
 from puredelta.api import read, write
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.tables import DeltaTable
 
@@ -114,3 +116,42 @@ def test_texts_are_compared_by_their_collation(spark: SparkSession, path: str, m
     DeltaTable.forPath(spark, path).delete("s = 'zzZ'")
     left = read(spark, path).select("id", F.col("s").cast("string")).collect()
     assert sorted(tuple(row) for row in left) == [(4, "zz"), (9, "AbC"), (9, "abc")]
+
+
+def test_metadata_that_sparks_cannot_hold_stays_in_the_log(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Spark's lists are of one kind: a ClassCastException ended each statement."""
+    path = str(tmp_path / "t")
+    puredelta.write(spark.range(3), path)
+    odd = {"a": [1, "x"], "b": None, "c": {"d": [{"e": [1, None]}]}, "g": [], "h": [[1]], "k": [2]}
+    log = tmp_path / "t" / "_delta_log" / f"{0:020d}.json"
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    for action in actions:
+        if "metaData" in action:
+            schema = json.loads(action["metaData"]["schemaString"])
+            schema["fields"][0]["metadata"] = odd
+            action["metaData"]["schemaString"] = json.dumps(schema)
+    log.write_text("\n".join(map(json.dumps, actions)) + "\n")
+    log.with_suffix(".crc").unlink(missing_ok=True)
+
+    puredelta.write(spark.range(3, 5), path, mode="append")
+    puredelta.sql(spark, f"DELETE FROM delta.`{path}` WHERE id = 1")
+    puredelta.sql(spark, f"ALTER TABLE delta.`{path}` ADD COLUMN z INT")
+    found = puredelta.read(spark, path)
+    assert sorted(row.id for row in found.collect()) == [0, 2, 3, 4]
+    assert found.schema["id"].metadata == {"b": None, "c": {"d": [{}]}, "g": [], "k": [2]}
+    field = TableLog.open(path).snapshot().config.schema.fields[0]
+    assert dict(field.metadata) == odd
+
+
+@pytest.mark.parametrize(
+    ("value", "words"), [("x" * 300, "302 bytes long"), ("a\0b", "has the character NUL")]
+)
+def test_a_partition_value_that_makes_no_directory_is_named(
+    spark: SparkSession, tmp_path: Path, value: str, words: str
+) -> None:
+    rows = spark.createDataFrame([(1, "ok"), (2, value)], "id INT, p STRING")
+    with pytest.raises(DeltaError, match=f"of the column 'p' .*{words}"):
+        write(rows, str(tmp_path / "t"), partition_by="p")
+    assert not [*tmp_path.rglob("*.parquet")]

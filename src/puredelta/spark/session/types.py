@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 import pyarrow as pa
 import pyspark
@@ -76,7 +77,9 @@ def to_spark(schema: StructType) -> T.StructType:
     if not HAVE_SPATIAL_TYPES:
         require_known_spatial_types(schema)
     try:
-        return T.StructType.fromJson(json.loads(encode_schema(_in_words_of_spark(schema))))
+        text = encode_schema(_in_words_of_spark(schema))
+        has_lists = text.count("[") > text.count(_FIELDS)
+        return T.StructType.fromJson(json.loads(text, object_hook=_held if has_lists else None))
     except (PySparkException, AssertionError) as unknown:
         require_known_spatial_types(schema)
         raise UnsupportedError(
@@ -84,6 +87,21 @@ def to_spark(schema: StructType) -> T.StructType:
             schema=str(schema)[:_SHOWN],
             unknown=str(unknown)[:_SHOWN],
         ) from unknown
+
+
+_FIELDS = '"fields":['
+
+
+def _held(part: dict[str, Any]) -> dict[str, Any]:
+    """Return a part of a schema without the lists in metadata that Spark's have not: their values
+    are of one kind, and no lists.
+    """
+    return {name: value for name, value in part.items() if not _is_mixed(value)}
+
+
+def _is_mixed(value: object) -> bool:
+    kinds = set(map(type, value)) if isinstance(value, list) else set()
+    return len(kinds) > 1 or not kinds.isdisjoint((list, type(None)))
 
 
 def to_spark_type(data_type: DataType) -> T.DataType:
