@@ -120,7 +120,7 @@ def test_expired_transactions_are_left_out(policy: str, retention: str, kept: se
 def test_files_that_are_not_in_memory_follow(policy: str, parsed: str) -> None:
     files = SpooledFiles()
     for number in range(5):
-        files.add(f"f{number}", PARTS, size_bytes=number, modified_ms=1, stats=STATS)
+        files.add(f"f{number}", PARTS, size_bytes=number, modified_ms=1, stats=STATS, num_rows=10)
     store = MemoryStore()
     log = full_table(store, policy, delta__checkpoint__writeStatsAsStruct=parsed)
     snapshot = log.snapshot()
