@@ -23,8 +23,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import puredelta
-from puredelta.protocol.schema.sql_lexer import IDENTIFIERS, TokenKind, keywords, tokenize
-from puredelta.statements.parse.cursor import replaced
+from puredelta.protocol.schema.sql_lexer import (
+    IDENTIFIERS,
+    TokenKind,
+    keywords,
+    replaced,
+    tokenize,
+)
 from puredelta.statements.parse.parse import split_statements
 
 _QUERIES = keywords("SELECT WITH FROM VALUES TABLE (")

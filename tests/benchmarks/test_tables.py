@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+import benchmarks
 from benchmarks import tables
 from benchmarks.replay import active_files, deleted_rows, table_totals
 from benchmarks.rows import (
@@ -181,3 +183,9 @@ def test_statistics_are_true(tmp_path: Path) -> None:
     assert stats["minValues"][ORDER] == pc.min(rows[ORDER]).as_py()
     assert stats["maxValues"][ITEM] == pc.max(rows[ITEM]).as_py()
     assert Totals() == Totals(0, 0)
+
+
+@pytest.mark.parametrize("module", sorted(Path(benchmarks.__file__).parent.glob("[a-z]*.py")))
+def test_each_benchmark_can_be_started(module: Path) -> None:
+    """What it imports may have moved since somebody ran it."""
+    importlib.import_module(f"benchmarks.{module.stem}")
