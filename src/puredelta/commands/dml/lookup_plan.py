@@ -1,8 +1,9 @@
 """The plan of a lookup of keys: whether workers find the pairs of a statement, and what they hold.
 
 A lookup of keys needs an ON condition with equality of plain columns, or with a column of the
-target between plain columns of the source; Arrow must decide all other
-conditions as Spark does. It is worth its cost as long as every task can hold the source's keys.
+target between plain columns of the source; Arrow must decide all other conditions as Spark does.
+It is worth its cost as long as every task can hold the source's keys. Without source rows, as in
+an UPDATE or a DELETE, the conditions alone find rows.
 """
 
 from __future__ import annotations
