@@ -388,11 +388,8 @@ def delta_start(start: Start) -> Make:
             **options: Any,
         ) -> Any:
             given = (format, outputMode, partitionBy, queryName)
-            captured, spark = (
-                CapturedOptions.of(self).with_start(*given, options),
-                session_behind(self),
-            )
-            if captured.has_own_sink or not is_delta(spark, captured.format):
+            captured = CapturedOptions.of(self).with_start(*given, options)
+            if captured.has_own_sink or not is_delta(session_behind(self), captured.format):
                 return original(self, path, *given, **options)
             location = require_path(captured, path)
             return _start_stream(streamed_rows(self), captured, location, start)
@@ -416,15 +413,12 @@ def delta_to_table(start: Start) -> Make:
             **options: Any,
         ) -> Any:
             given = (format, outputMode, partitionBy, queryName)
-            captured, name = (
-                CapturedOptions.of(self).with_start(*given, options),
-                table_name(tableName),
-            )
-            if name is not None and not captured.has_own_sink:
-                location = _location(self, captured, name)
-                if location is not None:
-                    return _start_stream(streamed_rows(self), captured, location, start)
-            return original(self, tableName, *given, **options)
+            captured = CapturedOptions.of(self).with_start(*given, options)
+            name = None if captured.has_own_sink else table_name(tableName)
+            location = None if name is None else _location(self, captured, name)
+            if location is None:
+                return original(self, tableName, *given, **options)
+            return _start_stream(streamed_rows(self), captured, location, start)
 
         return call
 

@@ -74,7 +74,8 @@ class KeyLookup:
     conditions: ResidualConditions | None
     """``None``: every pair is for `clause`."""
     within: KeyRange | None = None
-    """What finds the pairs where there are no keys."""
+    """What finds the pairs where there are no keys. Without both there is no source: conditions
+    alone find rows."""
     clause: int = NO_CLAUSE
     task_bytes: int = 0
     """What a task holds of the source at a time, estimated."""

@@ -79,7 +79,9 @@ def to_spark(schema: StructType) -> T.StructType:
     try:
         text = encode_schema(_in_words_of_spark(schema))
         has_lists = text.count("[") > text.count(_FIELDS)
-        return T.StructType.fromJson(json.loads(text, object_hook=_held if has_lists else None))
+        return T.StructType.fromJson(
+            json.loads(text, object_hook=_without_mixed_lists if has_lists else None)
+        )
     except (PySparkException, AssertionError) as unknown:
         require_known_spatial_types(schema)
         raise UnsupportedError(
@@ -92,9 +94,9 @@ def to_spark(schema: StructType) -> T.StructType:
 _FIELDS = '"fields":['
 
 
-def _held(part: dict[str, Any]) -> dict[str, Any]:
-    """Return a part of a schema without the lists in metadata that Spark's have not: their values
-    are of one kind, and no lists.
+def _without_mixed_lists(part: dict[str, Any]) -> dict[str, Any]:
+    """Return a part of a schema without the lists that metadata of Spark cannot hold: lists with
+    values of several kinds, with NULL, or with lists.
     """
     return {name: value for name, value in part.items() if not _is_mixed(value)}
 
