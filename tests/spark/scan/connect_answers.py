@@ -6,6 +6,7 @@ import json
 import random
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import puredelta
 from puredelta.spark.connect.messages import plan_of
 from puredelta.spark.scan import late_planner
 from puredelta.tables import DeltaTable
-from tests.connect_session import Requests
+from tests.connect_session import Requests, connect_builder
 from tests.spark.scan.skipping_cases import many_types
 
 _PARTITIONS = ("p_int", "p_text", "p_day")
@@ -49,6 +50,8 @@ _LAYOUTS: dict[str, tuple[list[str], dict[str, str], str | None]] = {
     ),
     "without statistics": (["p_int"], {"delta.dataSkippingNumIndexedCols": "0"}, None),
 }
+QUERIES = {"sample": 8, "every": 24}
+"""The generated queries of a layout."""
 ANSWERS: list[bool] = []
 """Whether each plan that was sent for rows had an answer."""
 
@@ -120,7 +123,7 @@ def _texts(rng: random.Random) -> tuple[str, list[str]]:
     return form.replace("{}", text), [c.replace("x.", "") for c in calls]
 
 
-def texts(spark: SparkSession, directory: Path) -> Any:
+def texts(spark: SparkSession, directory: Path, amount: str) -> Any:
     """Generated queries as text and as frames, over layouts; beside what Spark computes."""
     found: dict[str, Any] = {}
     for layout, (partitions, properties, deleted) in _LAYOUTS.items():
@@ -130,7 +133,7 @@ def texts(spark: SparkSession, directory: Path) -> Any:
             DeltaTable.forPath(spark, path).delete(deleted)
         rng = random.Random(5)
         num_answered, wrong = 0, []
-        for n in range(24):
+        for n in range(QUERIES[amount]):
             text, calls = _texts(rng)
             query = spark.sql(text.replace("{t}", f"delta.`{path}`"))
             if n % 3 == 0:
@@ -252,20 +255,25 @@ def settings(spark: SparkSession, directory: Path) -> Any:
     return found
 
 
-CHECKS: tuple[Callable[[SparkSession, Path], Any], ...] = (texts, forms, left_alone, settings)
+CHECKS: tuple[Callable[[SparkSession, Path], Any], ...] = (forms, left_alone, settings)
 
 
 def main() -> None:
-    spark = SparkSession.builder.remote("local[2]").getOrCreate()
+    spark = connect_builder().getOrCreate()
     spark.conf.set("spark.sql.session.timeZone", "America/New_York")
     puredelta.activate(spark)
     _watch()
     answers: dict[str, Any] = {}
-    for check in CHECKS:
+    directory, amount = Path(sys.argv[1]), sys.argv[2]
+    checks: dict[str, Callable[[], Any]] = {
+        "texts": lambda: texts(spark, directory / "texts", amount),
+        **{check.__name__: partial(check, spark, directory / check.__name__) for check in CHECKS},
+    }
+    for name, check in checks.items():
         try:
-            answers[check.__name__] = check(spark, Path(sys.argv[1]) / check.__name__)
+            answers[name] = check()
         except Exception as error:  # noqa: BLE001, PERF203 - the test shows which
-            answers[check.__name__] = f"{type(error).__name__}: {error}"[:2000]
+            answers[name] = f"{type(error).__name__}: {error}"[:2000]
     puredelta.deactivate()
     spark.stop()
     print(json.dumps(answers))  # noqa: T201 - the answer

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 import puredelta
 from puredelta.tables import DeltaTable
-from tests.connect_session import Requests
+from tests.connect_session import Requests, connect_builder
 from tests.spark.scan.skipping_cases import KINDS, PARTITIONED_BY, conditions, many_types
 
 
@@ -329,7 +329,7 @@ CHECKS: tuple[Callable[[SparkSession, Path], Any], ...] = (
 
 @contextmanager
 def connected() -> Iterator[SparkSession]:
-    spark = SparkSession.builder.remote("local[2]").getOrCreate()
+    spark = connect_builder().getOrCreate()
     spark.conf.set("spark.sql.session.timeZone", "America/New_York")
     try:
         yield spark

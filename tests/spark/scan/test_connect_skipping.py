@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.connect_session import answers_of
+from tests.connect_session import ask
 from tests.spark.scan import connect_skipping
 from tests.spark.scan.skipping_cases import FILES_AND_ROWS
 
@@ -44,11 +44,10 @@ EXPECTED: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Start one Connect session of its own and ask it everything."""
-    pytest.importorskip("pyspark.sql.connect.proto", exc_type=ImportError)
+def answers(tmp_path_factory: pytest.TempPathFactory, connect_server: str) -> dict[str, Any]:
+    """Ask one Connect session everything."""
     directory = tmp_path_factory.mktemp("connect")
-    return answers_of("tests.spark.scan.connect_skipping", directory, seconds_max=900)
+    return ask("tests.spark.scan.connect_skipping", directory, server=connect_server)
 
 
 @pytest.mark.spark
