@@ -12,8 +12,8 @@ from tests.connect_session import answers_of
 UPDATE = "STREAMING UPDATE"
 EXPECTED: dict[str, Any] = {
     "sink": [
+        [f"{UPDATE} {n}" for n in range(2)],
         [f"{UPDATE} {n}" for n in range(3)],
-        [f"{UPDATE} {n}" for n in range(4)],
         True,
     ],
     "between_tables": [[[0, 13], [1, 10], [2, 10]], True, ["MERGE"], 3],
