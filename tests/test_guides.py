@@ -23,7 +23,7 @@ from puredelta.spark.session.storage import open_log
 from puredelta.statements.parse.parse import split_statements
 from puredelta.store.registry import NO_SESSION
 from puredelta.store.web_hdfs import WebHdfs
-from tests.connect_session import ask
+from tests import connect_session
 from tests.servers.unity import unity_server
 
 ROOT = Path(__file__).parent.parent
@@ -170,7 +170,8 @@ def test_every_block_runs(page: Path, spark: SparkSession, tmp_path: Path) -> No
 @pytest.mark.thorough
 def test_pages_of_platforms_run_over_connect(tmp_path: Path) -> None:
     pages = ["dataproc", "emr"]
-    assert ask("tests.guides_over_connect", tmp_path, *pages) == dict.fromkeys(pages, "run")
+    found = connect_session.ask("tests.guides_over_connect", tmp_path, *pages)
+    assert found == dict.fromkeys(pages, "run")
 
 
 def run_page(page: Path, spark: SparkSession, data: Path) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.activation.connect_streams import CHECKS, SLOW
+from tests.activation.connect_streams import LATER, SAMPLE, SLOW
 from tests.connect_session import answers_of
 
 UPDATE = "STREAMING UPDATE"
@@ -23,17 +25,22 @@ EXPECTED: dict[str, Any] = {
 }
 
 
-@pytest.fixture(scope="module")
-def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Start one Connect session of its own and ask it everything."""
+def require_expected(directory: Path, checks: Sequence[Callable[..., Any]]) -> None:
+    """Start a Connect server of its own and compare what it answers."""
     pytest.importorskip("pyspark.sql.connect.proto", exc_type=ImportError)
-    directory = tmp_path_factory.mktemp("connect")
-    return answers_of("tests.activation.connect_streams", directory, seconds_max=1500)
+    names = [check.__name__ for check in checks]
+    answers = answers_of("tests.activation.connect_streams", directory, *names, seconds_max=1500)
+    if SLOW in answers.values():
+        pytest.skip(SLOW)
+    assert answers == {name: EXPECTED[name] for name in names}
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("check", [check.__name__ for check in CHECKS])
-def test_connect(answers: dict[str, Any], check: str) -> None:
-    if answers[check] == SLOW:
-        pytest.skip(SLOW)
-    assert answers[check] == EXPECTED[check]
+def test_streams_over_connect(tmp_path: Path) -> None:
+    require_expected(tmp_path, SAMPLE)
+
+
+@pytest.mark.spark
+@pytest.mark.thorough
+def test_a_killed_client_and_files_with_ids(tmp_path: Path) -> None:
+    require_expected(tmp_path, LATER)
