@@ -16,7 +16,6 @@ from puredelta.protocol.table.stats import indexed_leaves, without_statistics
 from puredelta.spark.offload.workers import WORKER_CONFS
 from puredelta.spark.session import delta_conf
 from puredelta.spark.session.delta_conf import (
-    FLAG,
     HONOURED,
     OWN,
     PREFIX,
@@ -125,7 +124,7 @@ def test_a_setting_of_this_library_has_the_type_of_its_default() -> None:
             assert conf.read({}) == conf.read({conf.key: f" {conf.default.upper()} "})
 
 
-@pytest.mark.parametrize("conf", [c for c in (*OWN, *WORKER_CONFS) if c.type is not FLAG])
+@pytest.mark.parametrize("conf", [*OWN, *WORKER_CONFS])
 def test_another_value_is_refused_by_name(conf: OwnConf[object]) -> None:
     for text in ("", "-1", "maybe"):
         with pytest.raises(InvalidRequestError, match=re.escape(f"{conf.key} is {text!r}: set")):

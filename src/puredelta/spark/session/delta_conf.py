@@ -160,7 +160,13 @@ class ConfType(Generic[T]):
     """The values in words."""
 
 
-FLAG: ConfType[bool] = ConfType(lambda text: text == "true")
+def _truth(text: str) -> bool:
+    if text not in {"true", "false"}:
+        raise ValueError(text)
+    return text == "true"
+
+
+FLAG: ConfType[bool] = ConfType(_truth, "true or false")
 
 
 def whole_number(expected: str, maximum: int | None = None) -> ConfType[int]:
