@@ -36,6 +36,7 @@ from puredelta.worker.lookup.lookup_read import (
     longest_text,
     one_column,
     require_columns,
+    searched_values,
 )
 from puredelta.worker.lookup.lookup_request import Constants, KeyColumn, Searched
 from puredelta.worker.lookup.range_index import KeyRange, RangeIndex
@@ -265,9 +266,12 @@ class _Source:
         Raises:
             OnlySparkError: a target row has none or several.
         """
+        searched = self.wanted.searched
         keys = [
-            cast_to(kind, target[name])
-            for name, kind in zip(self.wanted.searched.target_names, self.kinds, strict=True)
+            cast_to(kind, searched_values(searched, place, target[name]))
+            for place, (name, kind) in enumerate(
+                zip(searched.target_names, self.kinds, strict=True)
+            )
         ]
         num_rows = len(keys[0])
         found, numbers = self.index.lookup(keys)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+import puredelta
 from puredelta.commands.dml import search, source
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.session.session import NotApplicable
@@ -79,13 +81,17 @@ def upsert(merge: DeltaMergeBuilder) -> DeltaMergeBuilder:
     )
 
 
-def whole_rows(merge: DeltaMergeBuilder) -> DeltaMergeBuilder:
-    return merge.whenMatchedUpdateAll().whenNotMatchedInsertAll()
+def whole_keys(merge: DeltaMergeBuilder) -> DeltaMergeBuilder:
+    """New rows are those of the source alone."""
+    values = {"id": "s.n", "k": "s.key", "v": "s.v"}
+    rest = dict.fromkeys(["n", "d", "day", "at", "c0", "c1", "c2", "c3"], "NULL")
+    whole = {**rest, **values}
+    return merge.whenMatchedUpdate(set=whole).whenNotMatchedInsert(values=whole)
 
 
 def of_clauses(merge: DeltaMergeBuilder) -> DeltaMergeBuilder:
     return (
-        merge.whenMatchedDelete("upper(s.op) = 'D' AND s.n <= t.v")
+        merge.whenMatchedDelete("initcap(s.op) = 'D' AND s.n <= t.v")
         .whenMatchedUpdate("s.v % 2 = 0", set={"v": "s.v"})
         .whenNotMatchedInsert("s.v % 3 = 1", values={"k": "s.key"})
         .whenNotMatchedBySourceUpdate("t.v < 9", set={"c2": "t.v"})
@@ -124,9 +130,23 @@ CASES = {
     ),
     "a part that two share": Case("t.id = CAST(s.key AS INT) AND CAST(s.key AS INT) % 2 = 0"),
     "a float": Case("t.id = s.x", is_looked_up=False),
-    "a part of the target": Case("t.id + 1 = s.key", is_looked_up=False),
+    "a number of the target": Case("t.id + 1 = s.key"),
+    "texts of both sides": Case("lower(t.k) = lower(s.k)", clauses=whole_keys),
+    "a text of the target": Case("upper(t.k) = s.k", clauses=of_clauses),
+    "equal NULLs of the target": Case("upper(t.k) <=> s.k"),
+    "a cast of the target": Case("CAST(t.id AS STRING) = trim(s.key)"),
+    "a decimal of the target": Case("t.d + 1 = CAST(s.x + 1 AS DECIMAL(10, 2))"),
+    "a date of the target": Case("date_add(t.day, 2) = date_add(to_date(s.dated), 2)"),
+    "two of one column": Case("t.id + 1 = s.n + 1L AND t.id * 2 = s.n * 2L AND t.v >= 0"),
+    "a NULL of the target": Case("coalesce(t.id, -1) = coalesce(CAST(s.key AS BIGINT), -2)"),
+    "two columns of the target": Case("concat(t.k, t.n) = s.k", is_looked_up=False),
+    "a float of the target": Case("CAST(t.n AS DOUBLE) = s.x", is_looked_up=False),
+    "an order of the target": Case("t.id + 1 > s.v", is_looked_up=False),
 }
-SAMPLE = ("implicit cast", "equal NULLs", "texts", "keys and clauses", "a part that two share")
+SAMPLE = (
+    "implicit cast", "equal NULLs", "texts", "keys and clauses", "a part that two share",
+    "texts of both sides", "a text of the target", "equal NULLs of the target", "two of one column",
+)  # fmt: skip
 
 
 @contextmanager
@@ -192,7 +212,9 @@ def test_workers_find_the_rows_that_spark_would(
 SHARED = "t.id = CAST(s.key AS INT) AND CAST(s.key AS INT) % 2 = 0 AND s.n >= 0"
 
 
-@pytest.mark.parametrize("on", ["t.id = s.key", "t.day = to_date(s.dated)", SHARED])
+@pytest.mark.parametrize(
+    "on", ["t.id = s.key", "t.day = to_date(s.dated)", SHARED, "CAST(t.k AS INT) = s.n"]
+)
 def test_an_error_of_a_value_is_the_one_of_the_join(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on: str
 ) -> None:
@@ -214,6 +236,48 @@ def test_a_source_in_files_of_its_own_is_staged_for_its_values(
     monkeypatch.setattr(source, "_valued", lambda *_: None)
     assert outcome(tmp_path / "spark", rows, CASES["implicit cast"]) == here
     assert len(done) == 1
+
+
+LAYOUTS = {
+    "plain": "",
+    "partitioned by the key": "PARTITIONED BY (k)",
+    "mapped": "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')",
+    "with vectors": "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')",
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("column", ["k STRING", "k CHAR(5)", "k TIMESTAMP"])
+def test_expressions_of_the_target_are_keys_in_each_layout(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: str, column: str
+) -> None:
+    """Nothing is looked up in padded texts, or in the texts of partition values."""
+    done = lookups(monkeypatch)
+    is_time = column.endswith("TIMESTAMP")
+    value = "timestamp_seconds(id)" if is_time else "concat('a', id)"
+    key = "date_add(CAST({0}.k AS DATE), {0}.id)" if is_time else "upper({0}.k)"
+
+    def outcome_at(path: Path) -> Any:
+        target = f"delta.`{path}`"
+        sql = partial(puredelta.sql, spark)
+        sql(f"CREATE TABLE {target} (id INT, {column}, v INT) USING delta {LAYOUTS[layout]}")
+        for n in range(2):
+            some = f"FROM range({n * 4}, {n * 4 + 4})"
+            sql(f"INSERT INTO {target} SELECT CAST(id AS INT) AS id, {value} AS k, 0 AS v {some}")
+        sql(f"DELETE FROM {target} WHERE id = 2")
+        given = f"SELECT CAST(id AS INT) AS id, {value} AS k, 5 AS v FROM range(1, 12, 2)"
+        on = f"{key.format('t')} = {key.format('s')}"
+        sql(
+            f"MERGE INTO {target} t USING ({given}) s ON {on} "
+            "WHEN MATCHED THEN UPDATE SET v = s.v + t.id WHEN NOT MATCHED THEN INSERT *"
+        )
+        return sorted(map(tuple, puredelta.read(spark, path).collect()))
+
+    here = outcome_at(tmp_path / "here")
+    answers = len(done)
+    monkeypatch.setattr(source, "_valued", lambda *_: None)
+    assert outcome_at(tmp_path / "spark") == here
+    assert answers == 1 + (column == "k STRING")  # the DELETE is searched by workers, too
 
 
 def test_an_explanation_names_the_lookup(spark: SparkSession, tmp_path: Path) -> None:

@@ -195,8 +195,9 @@ def _only_matched(
 
 def _is_slow(context: StatementContext, asked: _Asked) -> bool:
     """Tell whether workers would list the keys of a large source for each of many files."""
-    pairs = context.statement.on.parts.pairs
-    if all(pair.target.type in {*INTEGRAL, DATE, TIMESTAMP, TIMESTAMP_NTZ} for pair in pairs):
+    on = context.statement.on
+    pairs = on.parts.pairs or on.computed
+    if all(pair.source.type in {*INTEGRAL, DATE, TIMESTAMP, TIMESTAMP_NTZ} for pair in pairs):
         return False
     listed = context.source.num_rows * len(asked.files)
     return listed > _LISTED_MAX + sum(len(order.dropped) for order in asked.files.values())

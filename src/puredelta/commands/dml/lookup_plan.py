@@ -1,7 +1,8 @@
 """The plan of a lookup of keys: whether workers find the pairs of a statement, and what they hold.
 
-A lookup of keys needs an ON condition with equality of plain columns, or with a column of the
-target between plain columns of the source; Arrow must decide all other conditions as Spark does.
+A lookup of keys needs an ON condition with equality of plain columns, with equality of expressions
+of one column of the target, or with a column of the target between plain columns of the source;
+Arrow must decide all other conditions as Spark does.
 It is worth its cost as long as every task can hold the source's keys. Without source rows, as in
 an UPDATE or a DELETE, the conditions alone find rows.
 """
@@ -16,6 +17,7 @@ import pyarrow as pa
 
 from puredelta.commands.dml.resolve.conditions import range_pair
 from puredelta.commands.dml.resolve.resolved_statement import (
+    ComputedPair,
     EquiPair,
     MatchedClause,
     NotMatchedBySourceClause,
@@ -24,6 +26,7 @@ from puredelta.commands.dml.resolve.resolved_statement import (
 )
 from puredelta.commands.dml.source_texts import SourceTexts
 from puredelta.commands.dml.staged_source import ColumnNames
+from puredelta.log.files.value_order import stored_type
 from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.schema.predicates import And, Predicate
 from puredelta.protocol.schema.types import (
@@ -84,7 +87,7 @@ def plan_lookup(
         return None
     if not num_source_rows:
         return _plan_without_source(statement, names, ansi=ansi)
-    found = _searched(statement, num_source_rows, names)
+    found = _searched(statement, num_source_rows, names, ansi=ansi)
     if found is None:
         return None
     searched, rest = found
@@ -125,7 +128,7 @@ def _plan_without_source(
 
 
 def _searched(
-    statement: ResolvedStatement, num_source_rows: int, names: ColumnNames
+    statement: ResolvedStatement, num_source_rows: int, names: ColumnNames, *, ansi: bool
 ) -> tuple[Searched, tuple[Predicate, ...]] | None:
     """Return the columns that find pairs, and what else ON asks of columns of both sides."""
     parts, config = statement.on.parts, statement.config
@@ -141,6 +144,11 @@ def _searched(
             for pair in parts.pairs
         )
         return Searched(keys=keys), parts.other
+    if computed := statement.on.computed:
+        with suppress(NotInTableError):
+            keys = tuple(_computed_key(pair, config, names, ansi=ansi) for pair in computed)
+            used = [pair.conjunct for pair in computed]
+            return Searched(keys=keys), tuple(one for one in parts.other if one not in used)
     found = range_pair(parts)
     if found is None:
         return None
@@ -159,13 +167,42 @@ def _searched(
     return Searched(keys=(), within=within), rest
 
 
+def _computed_key(
+    pair: ComputedPair, config: TableConfig, names: ColumnNames, *, ansi: bool
+) -> KeyColumn:
+    """Return the key of an expression of one column of the target.
+
+    Raises:
+        NotInTableError: Spark has to compute it, or to compare its values.
+    """
+    value = value_of(pair.target, ansi=ansi)
+    if len(value.columns) != 1:
+        raise NotInTableError("a key of several columns of the target")
+    ((name, read_as),) = value.columns.items()
+    if name in _inexact_columns(config) or pa.types.is_nested(read_as) or read_as == pa.null():
+        raise NotInTableError("a key of values that are not those that are stored")
+    kind = pair.source.type
+    is_number = kind in INTEGRAL and pa.types.is_integer(value.kind)
+    is_same = _is_compared(kind) and kind is not None and stored_type(kind) == value.kind
+    if not (is_number or is_same):
+        raise NotInTableError(f"a key of type {value.kind}")
+    return KeyColumn(
+        target=name,
+        source=names.in_file(pair.source.path[0]),
+        null_safe=pair.null_safe,
+        value=value.expression,
+        read_as=read_as,
+    )
+
+
 def source_keys(
     statement: ResolvedStatement, names: ColumnNames
 ) -> list[tuple[str, DataType | None]]:
     """Return the source's columns that find pairs, with their types."""
     parts = statement.on.parts
     found = range_pair(parts)
-    refs = [pair.source for pair in parts.pairs] if found is None else found[0].bounds
+    pairs = parts.pairs or statement.on.computed
+    refs = [pair.source for pair in pairs] if pairs or found is None else found[0].bounds
     return [(names.in_file(ref.path[0]), ref.type) for ref in refs]
 
 
@@ -361,7 +398,9 @@ def _is_plain(pair: EquiPair, config: TableConfig) -> bool:
         return False
     if target.type in INTEGRAL and source.type in INTEGRAL:
         return True
-    return target.type == source.type and (
-        target.type in (STRING, DATE, TIMESTAMP, TIMESTAMP_NTZ)
-        or isinstance(target.type, DecimalType)
-    )
+    return target.type == source.type and _is_compared(target.type)
+
+
+def _is_compared(kind: DataType | None) -> bool:
+    """Tell whether equal values of a type, other than whole numbers, have equal bytes."""
+    return kind in (STRING, DATE, TIMESTAMP, TIMESTAMP_NTZ) or isinstance(kind, DecimalType)

@@ -214,14 +214,12 @@ def key_bounds(
     if lookup.conditions is not None and lookup.conditions.by_source:
         return ()  # unmatched rows are asked for
     types = {field.name: field.type for field in config.schema.fields}
-    searched = [(key.target, key.null_safe) for key in lookup.keys]
+    searched = [(key.target, not key.null_safe and key.value is None) for key in lookup.keys]
     if lookup.within is not None:
-        searched = [(lookup.within.target, False)]
+        searched = [(lookup.within.target, True)]
     refs = [
-        Ref(Side.TARGET, (name,), types[name])
-        if types[name] in _NUMBERED and not null_safe
-        else None
-        for name, null_safe in searched
+        Ref(Side.TARGET, (name,), types[name]) if types[name] in _NUMBERED and is_bounded else None
+        for name, is_bounded in searched
     ]
     known = FileBounds(files, config, [ref for ref in refs if ref is not None], statistics)
     return tuple(None if ref is None else _column_bounds(known.find(ref)) for ref in refs)

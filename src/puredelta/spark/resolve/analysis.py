@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from puredelta.protocol.schema.predicates import Opaque, Predicate, Side
+from puredelta.protocol.schema.predicates import CompareOp, Opaque, Predicate, Ref, Side
 from puredelta.spark.jvm.analyzer import (
     checked_types,
     expression_trees,
@@ -50,6 +50,7 @@ from puredelta.spark.resolve.predicate_from_json import (
     Node,
     SideColumn,
     SourceTree,
+    TargetTree,
     attribute_ids,
     class_name,
     condition_trees,
@@ -347,21 +348,20 @@ class ClassicResolver:
             for a, expression, data_type, tree in zip(analyzed, own, types, trees, strict=True)
         ]
         return [
-            replace(one, parts=partial(self._parts, folded_plan, place, tree))
-            if one.is_deterministic and isinstance(one.type, T.BooleanType)
+            replace(one, parts=partial(self._parts, folded_plan, place, one.tree))
+            if one.tree is not None and isinstance(one.type, T.BooleanType)
             else one
-            for place, (one, tree) in enumerate(zip(found, trees, strict=True))
+            for place, one in enumerate(found)
         ]
 
-    def _parts(self, plan: Plan, place: int, tree: Sequence[Node]) -> tuple[ConditionPart, ...]:
+    def _parts(self, plan: Plan, place: int, tree: ExpressionTree) -> tuple[ConditionPart, ...]:
         """Return the conjuncts of an expression of a plan, with what the source can hold."""
-        columns = self.frames.columns_by_id
-        found = condition_trees(tree, columns, time_zone=self._time_zone)
+        found = condition_trees(tree.nodes, tree.columns, time_zone=tree.time_zone)
         if not any(isinstance(one, SourceTree) for one in found):
             return ()
         whole = resolved_expressions(self.frames.moved(plan))[place]
         return tuple(
-            _source_value(whole, one) if isinstance(one, SourceTree) else one for one in found
+            _source_value(whole, one, tree) if isinstance(one, SourceTree) else one for one in found
         )
 
     def _expression(
@@ -404,13 +404,20 @@ class ClassicResolver:
         return predicate_of(tree, self.frames.columns_by_id, time_zone=self._time_zone)
 
 
-def _source_value(whole: Expression, tree: SourceTree) -> SourceValue:
+def _source_value(whole: Expression, found: SourceTree, tree: ExpressionTree) -> SourceValue:
     part = whole
-    for step in tree.steps[1:]:  # the first one leads from the alias to the expression
+    for step in found.steps[1:]:  # the first one leads from the alias to the expression
         part = part.children()[step]
     value, failed = tried(part)
+    compared: tuple[Ref | ExpressionTree, CompareOp] | None = None
+    if found.compared is not None:
+        target, op = found.compared
+        if isinstance(target, TargetTree):
+            compared = replace(tree, nodes=target.nodes), op
+        else:
+            compared = target, op
     return SourceValue(
-        compared=tree.compared,
+        compared=compared,
         type=part.type(),
         value=column_of(value),
         failed=column_of(failed),

@@ -186,13 +186,13 @@ class ExpressionTree:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceValue:
-    """A conjunct that reads columns of the source alone, or compares a column of the target with
-    what reads these alone. Predicates cannot describe it; rows of the source may hold it.
+    """A conjunct that reads columns of the source alone, or compares the target with what reads
+    these alone. Predicates cannot describe it; rows of the source may hold it.
     """
 
-    compared: tuple[Ref, CompareOp] | None
-    """The column of the target, and how it compares with the value; ``None``: the conjunct itself
-    is the value."""
+    compared: tuple[Ref | ExpressionTree, CompareOp] | None
+    """A column of the target, or an expression of its columns that must be equal, and how it
+    compares with the value; ``None``: the conjunct itself is the value."""
     type: T.DataType
     value: Column
     """Over `Frames.source`; NULL where Spark raises an error."""

@@ -156,6 +156,7 @@ _COMPARISONS = {
     "GreaterThan": CompareOp.GREATER,
     "GreaterThanOrEqual": CompareOp.GREATER_OR_EQUAL,
 }
+_EQUALITIES = (CompareOp.EQUAL, CompareOp.NULL_SAFE_EQUAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,9 +240,16 @@ class SourceTree:
 
     steps: tuple[int, ...]
     """From the root down to it: which child at each step."""
-    compared: tuple[Ref, CompareOp] | None
-    """The column of the target on the other side, and how it compares; ``None``: this is the
-    conjunct."""
+    compared: tuple[Ref | TargetTree, CompareOp] | None
+    """The other side, and how it compares: a column of the target, or where both sides must be
+    equal, what reads the target alone; ``None``: this is the conjunct."""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetTree:
+    """One side of an equality, which reads columns of the target alone."""
+
+    nodes: Sequence[Node]
 
 
 def condition_trees(
@@ -271,27 +279,30 @@ def _source_tree(
     columns: Mapping[int, SideColumn],
     time_zone: str,
 ) -> SourceTree | None:
-    if _reads_source_alone(nodes, columns):
+    if _reads_alone(Side.SOURCE, nodes, columns):
         return SourceTree(steps, None)
     op = _COMPARISONS.get(class_name(nodes[0]))
     if op is None:
         return None
     one, other = _kids(nodes)
     for place, side, against, how in ((1, other, one, op), (0, one, other, op.flipped)):
+        if not _reads_alone(Side.SOURCE, side, columns):
+            continue
         found = _translated(against, columns, time_zone)
         if not isinstance(found.tree, Ref) or found.is_widened or found.tree.type is None:
-            continue
-        if found.tree.side is Side.TARGET and _reads_source_alone(side, columns):
+            if how in _EQUALITIES and _reads_alone(Side.TARGET, against, columns):
+                return SourceTree((*steps, place), (TargetTree(against), how))
+        elif found.tree.side is Side.TARGET:
             return SourceTree((*steps, place), (found.tree, how))
     return None
 
 
-def _reads_source_alone(nodes: Sequence[Node], columns: Mapping[int, SideColumn]) -> bool:
+def _reads_alone(side: Side, nodes: Sequence[Node], columns: Mapping[int, SideColumn]) -> bool:
     classes = {class_name(node) for node in every_node(list(nodes))}
     if classes & SUBQUERIES or any("UDF" in name for name in classes):
         return False
     read = {columns[i].side if i in columns else None for i in attribute_ids(list(nodes))}
-    return read == {Side.SOURCE}
+    return read == {side}
 
 
 def _kids(nodes: Sequence[Node]) -> list[Sequence[Node]]:

@@ -38,6 +38,7 @@ from puredelta.worker.lookup.lookup_read import (
     one_column,
     read_columns,
     read_ranges,
+    searched_values,
     text_bytes,
 )
 from puredelta.worker.lookup.lookup_request import (
@@ -185,7 +186,7 @@ def _filters(
     keys = [
         (key.target, KeyHashes(column))
         for key, column in zip(request.keys, columns, strict=True)
-        if not (key.null_safe and column.null_count)
+        if key.value is None and not (key.null_safe and column.null_count)
     ]
     return FilteredFiles(keys) if keys else None
 
@@ -212,7 +213,11 @@ class _Search:
 
     def look_up(self, ranges: Sequence[RowRange]) -> None:
         """Find the rows of some ranges that are matched, or that some clause acts on."""
-        columns = [_column(kind, n, ranges) for n, kind in enumerate(self.source.kinds)]
+        searched = self.request.searched
+        columns = [
+            _column(kind, [searched_values(searched, n, one.column(n)) for one in ranges])
+            for n, kind in enumerate(self.source.kinds)
+        ]
         conditions = self.request.conditions
         read = () if conditions is None else conditions.target_columns
         batch = _Batch.of(ranges, [kind for _, kind in read], first_place=len(columns))
@@ -385,9 +390,8 @@ def _live(ranges: Sequence[RowRange], starts: Numbers) -> Mask | None:
     return live
 
 
-def _column(kind: pa.DataType, place: int, ranges: Sequence[RowRange]) -> Column:
+def _column(kind: pa.DataType, parts: Sequence[pa.Array]) -> Column:
     """Return a column of several ranges, in the type of its values."""
-    parts = [one.column(place) for one in ranges]
     if is_text(kind):
         return pa.chunked_array([cast_to(kind, part) for part in parts], kind)
     first = parts[0].type

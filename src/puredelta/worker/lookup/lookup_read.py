@@ -21,10 +21,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from puredelta.worker.expressions import Expression
+from puredelta.worker.expressions import Expression, evaluated_rows
 from puredelta.worker.files import DataPath, label
 from puredelta.worker.lookup.key_index import Column, Numbers
-from puredelta.worker.lookup.lookup_request import FileLookup
+from puredelta.worker.lookup.lookup_request import FileLookup, Searched
 from puredelta.worker.range_file import fetched_ahead
 from puredelta.worker.read_rows import (
     Mask,
@@ -33,6 +33,7 @@ from puredelta.worker.read_rows import (
     dropped_rows,
     opened,
     ranges_of_columns,
+    require_one_calendar,
     require_read_alike,
 )
 from puredelta.worker.row_groups import GroupStatistics, has_hybrid_calendar
@@ -527,6 +528,21 @@ def cast_to(kind: pa.DataType, column: Column) -> Column:
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     return column if column.type == kind else column.cast(kind)
+
+
+def searched_values(searched: Searched, place: int, column: pa.Array) -> pa.Array:
+    """Return what is compared with the source of some rows of a column of the target.
+
+    Raises:
+        pa.ArrowException: there is no value, or no proof of it.
+        OnlySparkError: a date or timestamp is of a time in which calendars differ.
+    """
+    key = searched.keys[place] if searched.keys else None
+    if key is None or key.value is None or key.read_as is None:
+        return column
+    read = cast_to(key.read_as, column)
+    require_one_calendar(read)
+    return evaluated_rows(key.value, lambda _: read, len(read))
 
 
 def in_one_array(column: Column) -> pa.Array:

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from puredelta.worker.expressions import Expression
 from puredelta.worker.files import DataPath
 from puredelta.worker.lookup.conditions import ResidualConditions
 from puredelta.worker.lookup.key_index import Column, KeyIndex, Numbers, whole_numbers
@@ -35,6 +36,10 @@ class KeyColumn:
     source: str
     null_safe: bool
     """Whether NULL equals NULL."""
+    value: Expression | None = None
+    """What is compared of the target's column; ``None``: the column itself."""
+    read_as: pa.DataType | None = None
+    """The type in which ``value`` reads it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from puredelta.commands.dml.resolve.resolved_statement import (
+    ComputedPair,
     ConditionParts,
     EquiPair,
     RangePair,
@@ -17,6 +18,7 @@ from puredelta.protocol.schema.predicates import (
     And,
     Compare,
     CompareOp,
+    Opaque,
     Predicate,
     Ref,
     Side,
@@ -32,7 +34,7 @@ from puredelta.protocol.schema.types import (
     DecimalType,
 )
 from puredelta.spark.resolve.expressions import ConditionPart, ResolvedExpression, SourceValue
-from puredelta.spark.resolve.predicate_from_json import comparable_type
+from puredelta.spark.resolve.predicate_from_json import attribute_ids, comparable_type
 from puredelta.spark.session.names import staged_value_name
 
 _ORDERED = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
@@ -69,11 +71,17 @@ def with_staged_values(
     values: list[StagedValue] = []
 
     def known(condition: ResolvedCondition) -> ResolvedCondition:
-        parts = [_named(part, values) for part in condition.conjuncts()]
+        computed: list[ComputedPair] = []
+        parts = [_named(part, values, computed) for part in condition.conjuncts()]
         if not parts:
             return condition
         predicate = And(tuple(parts))
-        return replace(condition, predicate=predicate, parts=split_condition(predicate))
+        return replace(
+            condition,
+            predicate=predicate,
+            parts=split_condition(predicate),
+            computed=tuple(computed),
+        )
 
     on = known(statement.on)
     matched = tuple(
@@ -85,7 +93,9 @@ def with_staged_values(
     return replace(statement, on=on, matched=matched), tuple(values)
 
 
-def _named(part: ConditionPart, values: list[StagedValue]) -> Predicate:
+def _named(
+    part: ConditionPart, values: list[StagedValue], computed: list[ComputedPair]
+) -> Predicate:
     """Return a conjunct; a value of the source gets a column."""
     if not isinstance(part, SourceValue):
         return part
@@ -95,7 +105,14 @@ def _named(part: ConditionPart, values: list[StagedValue]) -> Predicate:
     if part.compared is None:
         return ref
     target, op = part.compared
-    return Compare(op, target, ref)
+    if isinstance(target, Ref):
+        return Compare(op, target, ref)
+    ids = attribute_ids(list(target.nodes))
+    whole = Opaque(frozenset({ref, *(target.columns[i].ref() for i in ids)}))
+    null_safe = op is CompareOp.NULL_SAFE_EQUAL
+    pair = ComputedPair(target=target, source=ref, null_safe=null_safe, conjunct=whole)
+    computed.append(pair)
+    return whole
 
 
 def split_condition(predicate: Predicate) -> ConditionParts:

@@ -124,6 +124,19 @@ class EquiPair:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ComputedPair:
+    """``target = source`` (or ``<=>``) between an expression of the target and a column of the
+    source.
+    """
+
+    target: ExpressionTree
+    source: Ref
+    null_safe: bool
+    conjunct: Predicate
+    """What stands for it among the other conjuncts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RangePair:
     """A plain column of the target between plain columns of the source, one of them at least."""
 
@@ -168,6 +181,8 @@ class ResolvedCondition:
     """Staged names."""
     conjuncts: Callable[[], Sequence[ConditionPart]] = field(default=tuple, repr=False)
     """Returns the conjuncts, if staged rows can hold values of some; else nothing."""
+    computed: tuple[ComputedPair, ...] = ()
+    """Equalities of expressions, where staged rows hold the source's side."""
     tree: ExpressionTree | None = field(default=None, repr=False)
     """``None`` over Spark Connect, and for what has another value each time."""
 
