@@ -10,7 +10,7 @@ from tests.connect_session import ask
 from tests.spark.scan import connect_answers
 
 _ANSWERED_MIN = {
-    "sample": {"plain": 1, "partitioned": 3, "mapped with vectors": 1, "without statistics": 0},
+    "sample": {"plain": 0, "partitioned": 4, "mapped with vectors": 1, "without statistics": 0},
     "every": {"plain": 3, "partitioned": 13, "mapped with vectors": 3, "without statistics": 1},
 }
 _REFUSED = {
