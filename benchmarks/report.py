@@ -221,6 +221,34 @@ def picture(found: Sequence[Measurement], heading: str) -> str:
     )
 
 
+def ratio_picture(
+    found: Sequence[Measurement], heading: str, *, engine: str, base: str, what: str = "seconds"
+) -> str:
+    """Return an SVG with a bar per workload: the share of ``base`` that ``engine`` takes.
+
+    The ends of the axis are nothing and the whole of ``base``.
+    """
+    shares = sorted(ratios(found, engine, base, what).items(), key=lambda pair: pair[1])
+    mean = geometric_mean(share for _, share in shares)
+    left, width, row = 300, 500, 17
+    title = f"{heading}: {engine} as a share of {base}"
+    parts = [f'<text x="10" y="20" font-size="14">{escape(title)}</text>']
+    for number, (workload, share) in enumerate([*shares, ("geometric mean", mean or 0.0)]):
+        y = 34 + number * row
+        name = engine if number < len(shares) else base
+        parts.append(_rectangle(left, y, width, row - 5, "arrow-copy"))
+        parts.append(_rectangle(left, y, min(share, 1.0) * width, row - 5, name))
+        parts.append(f'<text x="10" y="{y + 10}">{escape(workload)}</text>')
+        parts.append(f'<text x="{left + width + 8}" y="{y + 10}">{share:.2f}</text>')
+    body = "\n".join(parts)
+    height = 34 + (len(shares) + 1) * row + 6
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {left + width + 50} {height}" '
+        f'role="img" aria-label="{escape(title)}" font-family="sans-serif" font-size="11">\n'
+        f'<rect width="100%" height="100%" fill="#ffffff"/>\n{body}\n</svg>\n'
+    )
+
+
 def _rectangle(x: float, y: float, width: float, height: float, engine: str) -> str:
     colour = _COLOURS.get(engine, "#444444")
     return f'<rect x="{x}" y="{y}" width="{width:.1f}" height="{height}" fill="{colour}"/>'

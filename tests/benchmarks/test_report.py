@@ -12,6 +12,7 @@ from benchmarks.report import (
     geometric_mean,
     markdown,
     picture,
+    ratio_picture,
     ratios,
     restored,
     stored,
@@ -70,6 +71,15 @@ def test_the_picture_is_well_formed() -> None:
     texts = [element.text for element in drawn.iter("{http://www.w3.org/2000/svg}text")]
     assert {"a < b", "upsert", "2.00 s", "8.00 s"} <= set(texts)
     assert picture([], "nothing").startswith("<svg")
+
+
+def test_the_picture_of_ratios_has_a_bar_for_each_and_their_mean() -> None:
+    text = ratio_picture(FOUND, "Size S", engine="puredelta", base="delta-spark")
+    drawn = ET.fromstring(text)
+    texts = [element.text for element in drawn.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts[1:] == ["upsert", "0.25", "delete", "0.50", "geometric mean", "0.35"]
+    widths = [one.get("width") for one in drawn.iter("{http://www.w3.org/2000/svg}rect")][1:]
+    assert widths == ["500.0", "125.0", "500.0", "250.0", "500.0", "176.8"]
 
 
 def test_choices() -> None:
