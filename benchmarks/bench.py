@@ -18,7 +18,15 @@ from benchmarks.conversions import Conversion
 from benchmarks.engines import Engine, EngineProcess
 from benchmarks.options import RESULTS, Measured, Options
 from benchmarks.replay import table_totals
-from benchmarks.report import Measurement, markdown, picture, ratio_picture, restored, stored
+from benchmarks.report import (
+    Measurement,
+    markdown,
+    picture,
+    ratio_picture,
+    ratios,
+    restored,
+    stored,
+)
 from benchmarks.requests import Request, convert_request, copy_request, merge_request
 from benchmarks.rows import Totals
 from benchmarks.tables import BaseTable, Shape, lay_table, write_parquet
@@ -300,8 +308,9 @@ def run(
             (RESULTS / f"{options.name}.md").write_text(markdown(found, title) + "\n")
             (RESULTS / f"{options.name}.svg").write_text(picture(found, title))
             for base in ("delta-spark", "delta-rs"):
-                drawn = ratio_picture(found, title, engine="puredelta", base=base)
-                (RESULTS / f"{options.name}-{base}.svg").write_text(drawn)
+                if ratios(found, "puredelta", base):
+                    drawn = ratio_picture(found, title, engine="puredelta", base=base)
+                    (RESULTS / f"{options.name}-{base}.svg").write_text(drawn)
     print(f"\n{markdown(found, title)}\n\nKept in {RESULTS} as {options.name}")
     if any(m.problem for m in found):
         sys.exit(1)

@@ -221,14 +221,12 @@ def picture(found: Sequence[Measurement], heading: str) -> str:
     )
 
 
-def ratio_picture(
-    found: Sequence[Measurement], heading: str, *, engine: str, base: str, what: str = "seconds"
-) -> str:
+def ratio_picture(found: Sequence[Measurement], heading: str, *, engine: str, base: str) -> str:
     """Return an SVG with a bar per workload: the share of ``base`` that ``engine`` takes.
 
     The ends of the axis are nothing and the whole of ``base``.
     """
-    shares = sorted(ratios(found, engine, base, what).items(), key=lambda pair: pair[1])
+    shares = sorted(ratios(found, engine, base).items(), key=lambda pair: pair[1])
     mean = geometric_mean(share for _, share in shares)
     left, width, row = 300, 500, 17
     title = f"{heading}: {engine} as a share of {base}"

@@ -264,7 +264,7 @@ TABLES: list[Callable[[SqlCatalog], Table]] = [
     deleted_rows, copied_on_write, nested, no_rows, first_format,
 ]  # fmt: skip
 LATER = {wider_types, evolved_partitions, copied_on_write, first_format}
-"""These run with all of them (``make thorough``)."""
+"""Tables of ``make thorough`` alone."""
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,12 @@ from puredelta.spark.offload.arrow_values import (
     stored_as,
     value_of,
 )
-from puredelta.spark.offload.key_lookup import constants_of_files, in_files, read_columns
+from puredelta.spark.offload.key_lookup import (
+    KeyLookup,
+    constants_of_files,
+    in_files,
+    read_columns,
+)
 from puredelta.spark.offload.rewrite import ComputedUpdate, RewriteOrder, Rewritten, small_groups
 from puredelta.spark.offload.workers import ENABLED
 from puredelta.spark.scan.bitmaps import RowsByFile
@@ -162,7 +167,7 @@ def _computed(
     values, source_bytes = found
     constants: Sequence[Constants] = ()
     if values.source is not None and plan.lookup is not None:
-        if positions.fallback is not None or _is_slow(context, asked):
+        if positions.fallback is not None or _is_slow(context, plan.lookup, asked):
             return None
         files = FileTable.of(order.add for order in asked.files.values())
         config = context.snapshot.config
@@ -193,11 +198,11 @@ def _only_matched(
     return replace(source, rows=tuple(one.packed() for one in rows))
 
 
-def _is_slow(context: StatementContext, asked: _Asked) -> bool:
+def _is_slow(context: StatementContext, lookup: KeyLookup, asked: _Asked) -> bool:
     """Tell whether workers would list the keys of a large source for each of many files."""
-    on = context.statement.on
-    pairs = on.parts.pairs or on.computed
-    if all(pair.source.type in {*INTEGRAL, DATE, TIMESTAMP, TIMESTAMP_NTZ} for pair in pairs):
+    keys = source_keys(context.statement, lookup.searched, context.source.names)
+    numbers = {*INTEGRAL, DATE, TIMESTAMP, TIMESTAMP_NTZ}
+    if lookup.within is not None or all(kind in numbers for _, kind in keys):
         return False
     listed = context.source.num_rows * len(asked.files)
     return listed > _LISTED_MAX + sum(len(order.dropped) for order in asked.files.values())
@@ -326,7 +331,7 @@ def _matched_source(
     read = () if lookup.conditions is None else lookup.conditions.source_columns
     held = HeldSource.of(
         source.num_rows,
-        keys=source_keys(context.statement, source.names),
+        keys=source_keys(context.statement, plan.lookup.searched, source.names),
         read={**stored, **dict(read)},
         texts=source.texts,
     )

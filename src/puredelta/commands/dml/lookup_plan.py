@@ -100,7 +100,7 @@ def plan_lookup(
     parts_max = 1 if statement.not_matched_by_source else memory.parts_max
     held = HeldSource.of(
         num_source_rows,
-        keys=source_keys(statement, names),
+        keys=source_keys(statement, searched, names),
         read={} if conditions is None else dict(conditions.source_columns),
         texts=texts,
     )
@@ -196,14 +196,15 @@ def _computed_key(
 
 
 def source_keys(
-    statement: ResolvedStatement, names: ColumnNames
+    statement: ResolvedStatement, searched: Searched, names: ColumnNames
 ) -> list[tuple[str, DataType | None]]:
     """Return the source's columns that find pairs, with their types."""
-    parts = statement.on.parts
-    found = range_pair(parts)
-    pairs = parts.pairs or statement.on.computed
-    refs = [pair.source for pair in pairs] if pairs or found is None else found[0].bounds
-    return [(names.in_file(ref.path[0]), ref.type) for ref in refs]
+    on = statement.on
+    found = range_pair(on.parts)
+    refs = [pair.source for pair in on.parts.pairs] + [pair.source for pair in on.computed]
+    refs += [] if found is None else found[0].bounds
+    types = {names.in_file(ref.path[0]): ref.type for ref in refs}
+    return [(name, types[name]) for name in searched.source_names]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

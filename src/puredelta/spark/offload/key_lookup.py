@@ -87,6 +87,11 @@ class KeyLookup:
     """What is added to the number of a clause to name its rows of the source; ``None``: these are
     not found."""
 
+    @property
+    def searched(self) -> Searched:
+        """What finds the pairs."""
+        return Searched(keys=self.keys, within=self.within)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookupTarget:
@@ -239,8 +244,7 @@ def _column_bounds(bounds: Bounds | None) -> ColumnBounds | None:
 def read_columns(lookup: KeyLookup) -> set[str]:
     """Return the target columns that a lookup reads, by their logical names."""
     read = () if lookup.conditions is None else lookup.conditions.target_columns
-    searched = Searched(keys=lookup.keys, within=lookup.within).target_names
-    return {*searched, *(name for name, _ in read)}
+    return {*lookup.searched.target_names, *(name for name, _ in read)}
 
 
 def constants_of_files(
