@@ -2,8 +2,8 @@
 
     python -m benchmarks
 
-What is chosen, and how, is in `benchmarks.options`. The report is written anew after every
-repeat, so that a run which is stopped leaves what it knew.
+What is chosen, and how, is in `benchmarks.options`. The report is written after every
+repeat, so that a run which is stopped leaves its results.
 """
 
 from __future__ import annotations

@@ -604,7 +604,7 @@ class ErrorCode(Enum):
         "A catalog-managed table was named by its path, where newer commits may be missing.",
         "Name the table by its catalog: `catalog.schema.table`.")
     UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION = ("DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION", "0AKDC",
-        "The catalog alone may do this to a catalog-managed table, or nobody.",
+        "Only its catalog may do this to a catalog-managed table, or the operation does not exist for such tables.",
         "Leave it to the catalog.")
     CATALOG_IS_BEHIND = ("DELTA_CATALOG_IS_BEHIND", "XXKDS",
         "A catalog no longer knows commits that it has ratified, for example after its database was restored from a backup.",
@@ -1912,8 +1912,8 @@ class Message(Enum):
     ARITHMETIC_OVERFLOW_ROW_IDS = (
         ErrorCode.ARITHMETIC_OVERFLOW,
         "The {rows} rows of the new file {path} have no row IDs left: the log says that IDs "
-        "up to {high_water_mark} are taken, of {row_id_max}. If that is wrong, write the "
-        "table anew.",
+        "up to {high_water_mark} are taken, of {row_id_max}. If that is wrong, write "
+        "its rows to a new table.",
     )
     CANNOT_MODIFY_APPEND_ONLY_FILES = (
         ErrorCode.CANNOT_MODIFY_APPEND_ONLY,
@@ -2449,8 +2449,8 @@ class Message(Enum):
     )
     UNSUPPORTED_STORAGE_OTHER_DISK = (
         ErrorCode.UNSUPPORTED_STORAGE,
-        "Spark does not see {path} ({num_bytes} bytes) as this program does, so nobody could "
-        "read the table: the driver or an executor (over Spark Connect: the server) has "
+        "Spark does not see {path} ({num_bytes} bytes) as this program does, so no "
+        "engine could read the table: the driver or an executor (over Spark Connect: the server) has "
         "another disk there. Nothing was written. {way_out}",
     )
     WRITE_FAILED_OTHER_DISK = (
@@ -2487,7 +2487,7 @@ class Message(Enum):
         ErrorCode.MERGE_SOURCE_CHANGED,
         "Cannot perform Merge because the source dataset is not deterministic: its file "
         "{path} was changed, replaced or removed while the statement read it. Nothing was "
-        "committed. Run the statement again when nobody writes to the source; or set "
+        "committed. Run the statement again when no other program writes to the source; or set "
         "spark.databricks.delta.merge.materializeSource to all, so that the source is copied "
         "first, which takes longer but reads each file only once.",
     )
@@ -3041,12 +3041,12 @@ class Message(Enum):
     CONCURRENT_WRITE_CONVERTED_FILES = (
         ErrorCode.CONCURRENT_WRITE,
         "Files of {path} were written or removed while it was converted: {shown}. Nothing "
-        "was changed; convert it again when nobody writes there.",
+        "was changed; convert it again when no other program writes there.",
     )
     CONCURRENT_WRITE_ICEBERG = (
         ErrorCode.CONCURRENT_WRITE,
         "The Iceberg table {path} was written while it was converted: there is {newest} now. "
-        "Nothing was changed; convert it again when nobody writes there.",
+        "Nothing was changed; convert it again when no other program writes there.",
     )
     CONCURRENT_WRITE_UNDO = (
         ErrorCode.CONCURRENT_WRITE,

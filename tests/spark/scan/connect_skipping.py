@@ -179,6 +179,36 @@ def repeated(spark: SparkSession, directory: Path) -> Any:
     return found
 
 
+def many_files(spark: SparkSession, directory: Path) -> Any:
+    """Requests of queries over more files than the server lists at once, and their rows."""
+    path, key = str(directory / "forty"), "spark.sql.sources.parallelPartitionDiscovery.threshold"
+    puredelta.write(
+        spark.range(0, 80, 1, 20).selectExpr("id", "id % 2 AS p"), path, partition_by="p"
+    )
+    rows = puredelta.read(spark, path)
+    found: list[Any] = [files(rows)]
+
+    def ask(query: DataFrame) -> None:
+        with Requests(spark) as counted:
+            answer = query.collect()
+        found.append([counted["Config"], counted["AnalyzePlan"], *answer[0]])
+
+    sums = rows.groupBy("p").agg(F.sum("id")).orderBy("p")
+    ask(sums)  # the server has listed the files for `files`
+    ask(rows.where("id >= 8").groupBy("p").agg(F.sum("id")).orderBy("p"))
+    found.append(spark.conf.get(key))
+    ask(rows.where("p = 1").select(F.count("p"), F.sum("id")))  # of 20 files
+    ask(rows.select(F.sum("id"), F.max("p")))
+    for n in range(20):
+        spark.range(n).collect()
+    ask(sums)  # the server has forgotten the files
+    ask(sums)
+    spark.conf.set(key, "5")
+    ask(puredelta.read(spark, path).groupBy("p").agg(F.sum("id")).orderBy("p"))
+    spark.conf.unset(key)
+    return found
+
+
 def caches(spark: SparkSession, directory: Path) -> Any:
     """A cached frame keeps its rows; its files may go, and a new frame reads others."""
     path = ten(spark, directory)
@@ -317,6 +347,7 @@ CHECKS: tuple[Callable[[SparkSession, Path], Any], ...] = (
     no_row_is_skipped,
     requests,
     repeated,
+    many_files,
     caches,
     meanings,
     other_calls,

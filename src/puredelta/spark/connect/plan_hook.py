@@ -20,6 +20,7 @@ from puredelta.spark.connect.messages import Message, client_of, copy_of, parts_
 _PLAN = "spark.connect.Plan"
 _HOOKED = ("ExecutePlan", "AnalyzePlan")
 _MARK = "_puredelta_planner"
+_SENT = "_puredelta_plans_sent"
 _ZSTD_BYTES_MAX = 1 << 31
 
 
@@ -87,6 +88,26 @@ def watch_changes(spark: SparkSession, changed: Callable[[], None]) -> None:
         return send(request, *args, **kwargs)
 
     stub.ExecutePlan = call
+
+
+def plans_sent(spark: SparkSession) -> int:
+    """Return how many plans a session has sent since this was asked for the first time."""
+    stub = client_of(spark)._stub  # noqa: SLF001 - there is no public way
+    sent: list[int] | None = getattr(stub, _SENT, None)
+    if sent is None:
+        sent = [0]
+        setattr(stub, _SENT, sent)
+        for name in _HOOKED:
+            setattr(stub, name, _counted(getattr(stub, name), sent))
+    return sent[0]
+
+
+def _counted(send: Callable[..., Any], sent: list[int]) -> Callable[..., Any]:
+    def call(request: Message, *args: Any, **kwargs: Any) -> Any:
+        sent[0] += 1
+        return send(request, *args, **kwargs)
+
+    return call
 
 
 def watch_settings(spark: SparkSession, changed: Callable[[], None]) -> None:

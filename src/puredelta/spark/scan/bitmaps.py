@@ -2,7 +2,8 @@
 
 All use the words of `puredelta.spark.session.row_bitmap`. A word of a file is one long, file
 ordinal and word index packed together, so that aggregation and join hash one long. Few words are
-part of an expression, more are broadcast, unless there are too many: then Spark may shuffle.
+part of an expression. More are broadcast: an array for each file if most of its words would be in
+it, else a row for each word, unless there are too many: then Spark may shuffle.
 
 ``_metadata.row_index`` is the row's position in its file under row group and page skipping, small
 splits and both Parquet readers, so filters above may still be pushed down. Spark's own
@@ -40,6 +41,8 @@ _WORD_INDEX_MASK = (1 << WORD_INDEX_BITS) - 1
 BROADCAST_WORDS_MAX = 4_000_000
 """More would have to be held by every executor."""
 _LITERAL_WORDS_MAX = 4_096
+_ARRAY_WORDS = 65_536
+"""Words of arrays that are broadcast even if most of them are empty: half of a megabyte."""
 _COUNTED_WORDS = T.StructType([
     T.StructField(ROW_SET, T.IntegerType()),
     *(T.StructField(name, T.LongType()) for name in (WORD, WORD_BITS, WORD_HITS)),
@@ -150,6 +153,12 @@ def rows_outside(
 
 
 def _joined(rows: DataFrame, chosen: RowsByFile, how: str, broadcast_max: int) -> DataFrame:
+    if _dense_words(chosen) <= min(_array_words_max(chosen), broadcast_max):
+        sets = F.broadcast(_array_frame(rows.sparkSession, chosen))
+        row = rows[ROW_INDEX]
+        word = F.get(sets[WORD_BITS], F.shiftright(row, 6).cast("int"))
+        is_in = F.getbit(word, row.bitwiseAND(F.lit(63)).cast("int")) == 1
+        return rows.join(sets, (rows[FILE_ORDINAL] == sets[WORD]) & is_in, how)
     words = _word_frame(rows.sparkSession, [chosen], [WORD_BITS], broadcast_max)
     row = rows[ROW_INDEX]
     is_in = words[WORD_BITS].bitwiseAND(_bit(row)) != 0
@@ -204,8 +213,39 @@ def _is_in(files: RowsByFile, file: str, row: str) -> str:
 
 
 def _fits_into_plan(files: RowsByFile) -> bool:
-    dense = sum(int(bitmap.words[-1]) + 2 for bitmap in files.values()) + max(files, default=0)
-    return dense <= _LITERAL_WORDS_MAX
+    return _dense_words(files) + max(files, default=0) <= _LITERAL_WORDS_MAX
+
+
+def _dense_words(files: RowsByFile) -> int:
+    """Return how many words files have up to the last one that is not empty, and one more each."""
+    return sum(int(bitmap.words[-1]) + 2 for bitmap in files.values())
+
+
+def _array_words_max(files: RowsByFile) -> int:
+    return max(_ARRAY_WORDS, 4 * sum(len(bitmap.words) for bitmap in files.values()))
+
+
+def _array_frame(spark: SparkSession, files: RowsByFile) -> DataFrame:
+    """Return one row per file, its ordinal and all its words."""
+    arrays = []
+    for bitmap in files.values():
+        dense = np.zeros(int(bitmap.words[-1]) + 1, np.int64)
+        dense[bitmap.words] = bitmap.bits.view(np.int64)
+        arrays.append(pa.array(dense))
+    sizes = np.cumsum([0, *map(len, arrays)])
+    words = pa.LargeListArray.from_arrays(sizes, pa.concat_arrays(arrays))
+    lists = words.cast(pa.list_(pa.int64()))
+    table = pa.table([pa.array(list(files), pa.int32()), lists], [WORD, WORD_BITS])
+    fields = [
+        T.StructField(WORD, T.IntegerType(), nullable=False),
+        T.StructField(WORD_BITS, T.ArrayType(T.LongType())),
+    ]
+    return _local_frame(spark, table, T.StructType(fields))
+
+
+def _local_frame(spark: SparkSession, table: pa.Table, schema: T.StructType) -> DataFrame:
+    make = local_rows if is_connect(spark) else SparkSession.createDataFrame
+    return make(spark, table, schema)
 
 
 def _literal(values: Iterable[int]) -> str:
@@ -228,10 +268,7 @@ def _word_frame(
         bits[np.searchsorted(words, bitmap.words)] = bitmap.bits
         columns.append(bits.view(np.int64))
     fields = [T.StructField(name, T.LongType(), nullable=False) for name in (WORD, *names)]
-    table = pa.table([words, *columns], [WORD, *names])
-    schema = T.StructType(fields)
-    make = local_rows if is_connect(spark) else SparkSession.createDataFrame
-    frame = make(spark, table, schema)
+    frame = _local_frame(spark, pa.table([words, *columns], [WORD, *names]), T.StructType(fields))
     return F.broadcast(frame) if len(words) <= broadcast_max else frame
 
 

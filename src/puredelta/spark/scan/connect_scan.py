@@ -1,17 +1,22 @@
 """A DataFrame over an explicit list of Parquet files on Spark Connect: public API only.
 
-``spark.read.parquet(*paths)`` lists the files on the server, which is slow for many of them.
-Partition values and ordinals are constants if all files have the same, else they arrive by a
-broadcast join on ``_metadata.file_path``. The server URL-encodes odd characters of that path in its
-own way, so it is asked how it spells odd paths. A command also asks whether the server will read
-exactly the files that it names.
+``spark.read.parquet(*paths)`` lists the files on the server. Of more than 32 it does so in a job
+with a task for each file, so settings are made for the moment of the listing, and what the server
+has listed is used again (`_listed`). Partition values and ordinals are constants if all files have
+the same, else they arrive by a broadcast join on ``_metadata.file_path``. The server URL-encodes
+odd characters of that path in its own way, so it is asked how it spells odd paths. A command also
+asks whether the server will read exactly the files that it names.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
+import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from urllib.parse import unquote
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException
@@ -21,15 +26,18 @@ from pyspark.sql import types as T
 
 from puredelta.errors import CorruptTableError, Message
 from puredelta.protocol.actions.paths import short_uri
-from puredelta.spark.connect.messages import local_rows
+from puredelta.spark.connect.messages import local_rows, plan_of, settings_for_a_while
+from puredelta.spark.connect.plan_hook import plans_sent
 from puredelta.spark.scan.data_file import DataFile, ReadLayout, require_readable
 from puredelta.spark.session.data_access import as_glob
 from puredelta.spark.session.names import FILE_PATH
-from puredelta.spark.session.session import seen_files
+from puredelta.spark.session.session import seen_files, settings_of
 from puredelta.spark.session.types import quoted, struct_as_nullable
 
-_FILE_SCHEME = "^file:/+"
+_LOCAL = "file:/"
+_FILE_SCHEME = f"^{_LOCAL}+"
 _NO_PARTITIONS_FROM_PATHS = {"recursiveFileLookup": "true"}
+_HASH = "__puredelta_file_hash"
 _IGNORES_MISSING = "ignoreMissingFiles"
 _NEVER_CACHED = {"puredelta.asked": "true"}
 """An option without a meaning: a plan with it is no other plan that Spark has cached."""
@@ -60,6 +68,7 @@ def connect_scan(spark: SparkSession, files: Sequence[DataFile], layout: ReadLay
         asked = spark.read.options(**options, **_NEVER_CACHED).schema(schema).parquet(*paths)
         _uris_of_server(asked, files)
         seen |= uris
+    rows = _listed(spark, rows, paths)
     if not partition_schema.fields:
         return rows
     texts = _texts(files, partition_schema)
@@ -67,15 +76,67 @@ def connect_scan(spark: SparkSession, files: Sequence[DataFile], layout: ReadLay
         first = {name: F.lit(column[0]) for name, column in texts.items()}
         values = [_typed(first[f.name], f) for f in partition_schema.fields]
         return rows.select(*(F.col(quoted(name)) for name in schema.names), *values)
-    keyed = rows.withColumn(
-        FILE_PATH, F.regexp_replace(F.col("_metadata.file_path"), _FILE_SCHEME, "file:/")
-    )
+    keyed = rows.withColumn(FILE_PATH, F.col("_metadata.file_path"))
     values_by_file = _value_rows(spark, files, partition_schema, texts)
-    # A join by column name would hide `_metadata`.
-    is_its_file = keyed[FILE_PATH] == values_by_file[FILE_PATH]
+    # A join by column name would hide `_metadata`. The key is a number, found in half of
+    # the time of a text; texts that begin with each other are equal, and no key of a join.
+    path, its_path = keyed[FILE_PATH], values_by_file[FILE_PATH]
+    is_its_file = F.xxhash64(path) == values_by_file[_HASH]
+    is_its_file &= path.startswith(its_path) & its_path.startswith(path)
     return keyed.join(F.broadcast(values_by_file), is_its_file).select(
         *(F.col(quoted(name)) for name in [*schema.names, *partition_schema.names])
     )
+
+
+def _listed(spark: SparkSession, rows: DataFrame, paths: Sequence[str]) -> DataFrame:
+    """Return equal rows of many files, which the server has listed in few tasks or in none.
+
+    The server keeps its newest plans by the bytes of their relations. So the listing is that of one
+    request for columns, and the next query that reads the same files finds the plan.
+    """
+    made = settings_of(spark)
+    if len(paths) <= _LISTED_AT_ONCE or not _LISTING.isdisjoint(made):
+        return rows
+    relation = plan_of(rows)
+    relation.ClearField("common")  # the number of the plan
+    key = hashlib.sha256(relation.SerializeToString(deterministic=True)).digest()
+    known = _known_listings.setdefault(spark, {})
+    sent = plans_sent(spark)
+    with _lock:
+        last = known.pop(key, None)
+        if last is not None and sent - last.at <= _KEPT_PLANS_MAX:
+            known[key] = _Listing(last.rows, sent)
+            return last.rows
+        for old in [k for k, one in known.items() if sent - one.at > _KEPT_PLANS_MAX]:
+            del known[old]
+    is_local = all(path.startswith(_LOCAL) for path in paths)
+    settings = {_AT_ONCE_MAX: str(len(paths))} if is_local else {_TASKS_MAX: str(_TASKS)}
+    with settings_for_a_while(spark, settings, made):
+        rows.schema  # noqa: B018 - one request, after which the server knows the files
+    with _lock:
+        known[key] = _Listing(rows, plans_sent(spark))
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    """Rows of files that the server has listed."""
+
+    rows: DataFrame
+    at: int
+    """The number of plans that were sent when these rows were last used."""
+
+
+_LISTED_AT_ONCE = 32
+_AT_ONCE_MAX = "spark.sql.sources.parallelPartitionDiscovery.threshold"
+_TASKS_MAX = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
+_LISTING = {_AT_ONCE_MAX, _TASKS_MAX}
+_TASKS = 64
+"""Of a listing in a store, where a request takes longer than a task."""
+_KEPT_PLANS_MAX = 8
+"""A server keeps 16 plans, those of other requests among them."""
+_known_listings: WeakKeyDictionary[SparkSession, dict[bytes, _Listing]] = WeakKeyDictionary()
+_lock = threading.Lock()
 
 
 def _encoded_by_server(spark: SparkSession, files: Sequence[DataFile]) -> list[str]:
@@ -102,7 +163,7 @@ def _uris_of_server(rows: DataFrame, files: Sequence[DataFile]) -> Mapping[str, 
     """Return how the server spells the URI of every file; one request, no job."""
     uris = {}
     for path in _input_files(rows):
-        encoded = re.sub(_FILE_SCHEME, "file:/", path)
+        encoded = re.sub(_FILE_SCHEME, _LOCAL, path)
         uris[short_uri(unquote(encoded))] = encoded
     for file in files:
         if file.uri not in uris:
@@ -139,13 +200,21 @@ def _value_rows(
     partition_schema: T.StructType,
     texts: Mapping[str, list[str | None]],
 ) -> DataFrame:
-    """One row per file: its path and its typed partition values."""
+    """One row per spelling of a file's path: the path and the file's typed partition values.
+
+    A path of the local file system has two spellings, which depend on the server. An expression
+    that made one of both would cost more for each row of the files than the join does.
+    """
     names = [FILE_PATH, *(f"v{n}" for n in range(len(texts)))]
-    columns = [_encoded_by_server(spark, files), *texts.values()]
+    uris = _encoded_by_server(spark, files)
+    local = [n for n, uri in enumerate(uris) if uri.startswith(_LOCAL)]
+    paths = [*uris, *(f"file:///{uris[n].removeprefix(_LOCAL)}" for n in local)]
+    columns = [paths, *([*values, *(values[n] for n in local)] for values in texts.values())]
     table = pa.table([pa.array(column, pa.string()) for column in columns], names)
     schema = T.StructType([T.StructField(name, T.StringType()) for name in names])
+    values = (_typed(F.col(f"v{n}"), f) for n, f in enumerate(partition_schema.fields))
     return local_rows(spark, table, schema).select(
-        FILE_PATH, *(_typed(F.col(f"v{n}"), f) for n, f in enumerate(partition_schema.fields))
+        FILE_PATH, F.xxhash64(FILE_PATH).alias(_HASH), *values
     )
 
 
