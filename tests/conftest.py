@@ -6,7 +6,8 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,8 +50,9 @@ if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free >= MEMORY_BYTES_MIN:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker of what has a sample in ``make test``."""
+    """Register the markers of what has a sample in ``make test``."""
     config.addinivalue_line("markers", "thorough: the rest of a sample (make thorough)")
+    config.addinivalue_line("markers", "sampled(n): about one case of n is in the sample")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -60,6 +62,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     of a run would keep one core busy and leave the other ones idle. Clients of the Connect server
     of ``spark`` stay in their places: that server answers sooner once its JVM is warm.
     """
+    _mark_samples(items)
     of_server = {
         item.path for item in items if "connect_server" in getattr(item, "fixturenames", ())
     }
@@ -67,6 +70,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
     items.sort(key=lambda item: item.path in of_server or not _starts_processes(item))
+
+
+def _mark_samples(items: Sequence[pytest.Item]) -> None:
+    """Leave cases of tests that are ``sampled`` to ``make thorough``: all but the first and some.
+
+    A case is chosen by its name, so that the sample of a product has values of each factor, and
+    stays the same when a case is added.
+    """
+    begun = set()
+    for item in items:
+        marker = item.get_closest_marker("sampled")
+        if marker is None:
+            continue
+        test, _, case = item.nodeid.partition("[")
+        if test in begun and zlib.crc32(case.encode()) % marker.args[0]:
+            item.add_marker(pytest.mark.thorough)
+        begun.add(test)
 
 
 def _starts_processes(item: pytest.Item) -> bool:

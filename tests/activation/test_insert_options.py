@@ -41,6 +41,7 @@ def insert_by_text(spark: SparkSession, given: dict[str, str]) -> None:
     spark.sql(f"INSERT OVERWRITE given WITH ({said}) SELECT 9, 1, 'x'")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("insert", [insert_into, insert_by_text])
 @pytest.mark.parametrize("case", SOME)
 def test_an_overwrite_replaces_the_rows_that_its_options_say(

@@ -37,6 +37,7 @@ def stored(spark: SparkSession) -> tuple[int | None, ...]:
     return tuple(row)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -190,6 +190,7 @@ def append_self_join(path: str, rows: DataFrame) -> None:
 EVEN, ALL = [0, 2, 4, 6, 8], list(range(10))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("form", "expected"),
     [
@@ -219,6 +220,7 @@ def test_x_29a_a_frame_made_before_a_rivals_commit_gives_the_rows_after_it(
     assert commits(path)[1][1] is False
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "form",
     [
@@ -371,6 +373,7 @@ SELF_INSERTS = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("text", SELF_INSERTS)
 def test_x_29a_an_insert_of_its_own_rows_is_no_blind_append(
     active: SparkSession, named: str, race: Callable[[Callable[[], None]], None], text: str

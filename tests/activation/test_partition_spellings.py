@@ -320,6 +320,7 @@ class Session:
         return getattr(self._spark, name)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("case", SAMPLE, ids=lambda case: case.type)
 def test_two_texts_are_one_partition(paris: SparkSession, tmp_path: Path, case: Spelled) -> None:
     check(paris, tmp_path, case)

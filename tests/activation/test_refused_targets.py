@@ -72,6 +72,7 @@ def test_a_rule_is_for_tables_only(views: SparkSession, tmp_path: Path) -> None:
                 views.sql(f"ALTER TABLE {name}.`{tmp_path}/files` {text}")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("text", "operation"),
     [
@@ -360,6 +361,7 @@ def test_a_log_that_may_not_be_read(
     assert "Grant" in str(caught.value)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", WRITES)
 def test_a_log_that_may_not_be_written(
     active: SparkSession, table: str, monkeypatch: pytest.MonkeyPatch, name: str

@@ -218,6 +218,7 @@ def test_other_ways_to_write(active: SparkSession, path: str, new: DataFrame) ->
         active.sql("DROP TABLE replaced_rows")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("options", "condition", "kind"),
     [

@@ -147,6 +147,7 @@ CASES = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("name", "value"), CASES)
 def test_rows_are_judged_as_they_are_stored(
     active: SparkSession, tmp_path: Path, name: str, value: str | None

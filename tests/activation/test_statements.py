@@ -305,6 +305,7 @@ def test_several_inserts_and_new_columns(database: SparkSession, tmp_path: Path)
         assert code_of(spark, replaces) == "UNSUPPORTED_FEATURE.TABLE_OPERATION"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("kind", "value", "stored"),
     [

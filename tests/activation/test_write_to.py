@@ -232,6 +232,7 @@ def insert(rows: DataFrame, words: str) -> object:
     return rows.sparkSession.sql(f"INSERT {words} SELECT * FROM {{rows}}", rows=rows)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("way", NO_PARTITION)
 @pytest.mark.parametrize("value", [None, "DEFAULT 9", "GENERATED ALWAYS AS (CAST(id AS INT))"])
 def test_rows_without_the_partition_column(

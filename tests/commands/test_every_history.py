@@ -234,6 +234,7 @@ def execute(spark: SparkSession, run: Run, path: str) -> None:
         puredelta.sql(spark, run.format(t=f"delta.`{path}`"))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_every_commit_says_what_the_session_wants(
     spark: SparkSession, tmp_path: Path, case: Case

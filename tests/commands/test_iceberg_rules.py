@@ -323,6 +323,7 @@ def test_clones_of_version_two(table: Table, tmp_path: Path) -> None:
     assert sorted(found["id"].to_pylist()) == [0, 1, 3, 9, 10]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mapping", ["none", "name"])
 def test_vectors_of_every_statement_are_exported(table: Table, mapping: str) -> None:
     """Iceberg's readers see the rows of every version, whatever came to its vectors."""

@@ -270,6 +270,7 @@ def test_hash_is_that_of_spark(spark: SparkSession) -> None:
     assert list(spark.sql(f"SELECT {texts}").collect()[0]) == [spark_hash(v) for v in values]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("properties", "partition_by"),
     [({}, []), ({**VECTORS, **FEED}, ["p"]), ({**MAPPED, **VECTORS}, []), (TRACKING, ["p"])],

@@ -253,6 +253,7 @@ def _flipped(spark: SparkSession, root: Path) -> Path:
     return file
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["delete", "update", "merge", "merge by value", "optimize"])
 def test_a_page_with_a_wrong_checksum_is_not_copied(
     spark: SparkSession, tmp_path: Path, name: str

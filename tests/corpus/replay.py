@@ -15,7 +15,7 @@ from tests.corpus.case import Case, all_cases, require_void_columns
 from tests.corpus.run import Run
 from tests.corpus.tags import tags
 
-_SAMPLE_EVERY = 4
+_SAMPLE_EVERY = 12
 
 
 @cache

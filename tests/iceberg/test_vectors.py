@@ -364,6 +364,7 @@ def test_lost_race_leaves_no_puffin_file(tmp_path: Path, monkeypatch: pytest.Mon
     check(table)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(6))
 def test_random_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """Few vectors share a Puffin file, and few manifests stay apart."""

@@ -86,6 +86,7 @@ def test_what_is_refused_changes_nothing(
     assert sorted(entry.name for entry in Path(table).iterdir()) == before
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("partial", [False, True])
 def test_a_table_that_had_no_sequences(spark: SparkSession, tmp_path: Path, partial: bool) -> None:
     """Its rows are older than any event, and keep what no event sets."""

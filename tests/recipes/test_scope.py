@@ -25,6 +25,7 @@ def table(spark: SparkSession, tmp_path: Path) -> str:
     return path
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("scope", "outside"),
     [

@@ -20,6 +20,7 @@ TELLING = 0x1122334455667788
 """A number whose eight bytes occur nowhere else in a file."""
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", ["INT96", "TIMESTAMP_MICROS", "TIMESTAMP_MILLIS"])
 @pytest.mark.parametrize("rebase", ["LEGACY", "CORRECTED"])
 def test_bounds_of_spark_are_true(

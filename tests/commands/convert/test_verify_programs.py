@@ -15,6 +15,7 @@ from tests.commands.convert.other_files import FROM_ARROW, random_table
 FILES = 24
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("program", FROM_ARROW)
 def test_every_bound_of_every_program_is_true(
     spark: SparkSession, tmp_path: Path, program: str

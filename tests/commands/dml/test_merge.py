@@ -275,6 +275,7 @@ def test_clauses_fire_in_order_and_a_matched_row_without_one_stays(
     assert (rows.by_source_deleted, rows.by_source_updated) == (1, 2)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("threshold", ["10MB", "-1"])
 @pytest.mark.parametrize(
     ("on", "updated"), [("s.id BETWEEN t.id - 1 AND t.id", 2), ("true", 40), ("false", 0)]

@@ -33,6 +33,7 @@ FEATURES: Mapping[str, Mapping[str, str]] = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("feature", FEATURES)
 def test_delta_rs_reads_what_merges_leave(
     spark: SparkSession, tmp_path: Path, feature: str

@@ -140,6 +140,7 @@ CLAUSES = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", CLAUSES)
 @pytest.mark.parametrize("staged", [False, True])
 def test_the_table_is_the_one_spark_would_have_written(
@@ -165,6 +166,7 @@ def test_the_table_is_the_one_spark_would_have_written(
     assert not [p for p in log_root(log).iterdir() if p.name.startswith("_puredelta")]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("column", ["n", "flag", "day", "s"])
 def test_partitions_are_those_spark_would_have_written(
     spark: SparkSession,

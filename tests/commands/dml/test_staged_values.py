@@ -186,6 +186,7 @@ def outcome(path: Path, rows: DataFrame, case: Case) -> tuple[Any, ...]:
     return sorted(map(repr, found.toDF().collect())), counts
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "name",
     [n if n in SAMPLE else pytest.param(n, marks=pytest.mark.thorough) for n in CASES],
@@ -246,6 +247,7 @@ LAYOUTS = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("column", ["k STRING", "k CHAR(5)", "k TIMESTAMP"])
 def test_expressions_of_the_target_are_keys_in_each_layout(

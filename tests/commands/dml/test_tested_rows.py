@@ -169,6 +169,7 @@ t.i = s.i AND (t.x > s.x OR year(t.day) = year(s.day)); t.u = s.u AND t.p || 'x'
 """Keys, and conditions of the table of functions."""
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("on", listed(MATCHES))
 def test_workers_find_the_pairs_that_spark_finds(
     spark: SparkSession, tmp_path: Path, on: str

@@ -68,6 +68,7 @@ def test_a_partition_has_the_replacement_character_as_in_spark(
     assert [k for k, _ in found] == ["6E6577", "7A7A", *["EFBFBD28"] * 2, *["EFBFBD41"] * 2]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", ["date", "timestamp", "timestamp_ntz"])
 @pytest.mark.parametrize("partition_by", ["d", ()])
 def test_years_that_python_lacks(

@@ -100,6 +100,7 @@ def test_rows_are_written_changed_and_read(spark: SparkSession, path: str, vecto
     assert tuple(counts or ()) == (6, 3, 1, 6)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("writer", "reader"), [("spark", "arrow"), ("arrow", "spark")])
 def test_arrow_carries_what_spark_does(
     spark: SparkSession, path: str, writer: str, reader: str
@@ -289,6 +290,7 @@ def test_a_system_that_spark_does_not_know_is_not_converted(spark: SparkSession,
     assert not Path(path, "_delta_log").exists()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("old", "new"),
     [

@@ -91,6 +91,7 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[FooterEnd]:
     return asked
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("program", FROM_ARROW)
 def test_every_program_is_understood_as_arrow_does(tmp_path: Path, program: str) -> None:
     random = Random(program)

@@ -150,6 +150,7 @@ def test_a_read_costs_two_requests_and_no_call_more(both: Both, text: str) -> No
     compare(both, lambda t: both.spark.sql(text.format(t=t)).collect(), requests=READ, calls=0)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("text", WRITES)
 def test_a_write_costs_a_read_and_a_commit_more(both: Both, text: str) -> None:
     compare(both, lambda t: both.spark.sql(text.format(t=t)), requests=READ + COMMIT, calls=COMMIT)

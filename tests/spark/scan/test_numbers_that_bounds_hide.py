@@ -241,6 +241,7 @@ _SAMPLE = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("case", _SAMPLE, ids=" ".join)
 def test_no_row_is_missing(
     spark: SparkSession, tables: Tables, tmp_path: Path, case: tuple[str, str, str]

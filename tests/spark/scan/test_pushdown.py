@@ -108,6 +108,7 @@ def test_a_table_with_such_numbers_is_a_source_that_is_read_in_place(
     assert [field.name for field in found.fields] == ["x", "id", "y"]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("workers", ["true", "false"])
 @pytest.mark.parametrize(
     "merge",

@@ -75,6 +75,7 @@ def _mapped_with_vectors(spark: SparkSession, path: str) -> None:
     DeltaTable.forPath(spark, path).delete("id % 30 IN (0, 29) OR id BETWEEN 60 AND 89")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("num_conditions", [60, pytest.param(200, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("make", [_plain, _partitioned, _mapped_with_vectors])
 def test_no_row_is_skipped(

@@ -29,6 +29,7 @@ def test_both_results_come_back_and_job_properties_hold_for_both(spark: SparkSes
     assert not context.getJobTags()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("fails_in_background", [True, False])
 def test_a_failure_cancels_the_other_and_is_the_error_raised(
     spark: SparkSession, *, fails_in_background: bool

@@ -500,11 +500,13 @@ def _run(call: Callable[[], object]) -> None:
         made.collect()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("statement", SQL)
 def test_an_error_of_sql_names_class_and_value(place: Place, statement: str) -> None:
     _require(_raised(lambda: place.spark.sql(statement)), *SQL[statement])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", CALLS)
 def test_an_error_of_a_call_names_class_and_value(place: Place, name: str) -> None:
     call, *expected = CALLS[name]

@@ -74,6 +74,7 @@ def test_castable_values_are_cast(
     assert assign(expression, to) == value
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("ansi", ["true", "false"])
 @pytest.mark.parametrize(
     ("expression", "to", "code", "words"),

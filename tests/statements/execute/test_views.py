@@ -49,6 +49,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("query", "code", "of_merge"),
     [

@@ -75,6 +75,7 @@ def travelled(spark: SparkSession) -> Iterator[None]:
     puredelta.deactivate()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "query",
     [

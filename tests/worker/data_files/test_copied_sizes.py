@@ -202,6 +202,7 @@ def rewritten(paths: Sequence[Path], limits: Limits = LIMITS) -> FileAnswer:
     return answer
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("writer", WRITERS)
 def test_a_copy_is_as_small_as_the_file(writer: str, tmp_path: Path) -> None:
     paths = laid(writer, tmp_path)
@@ -211,6 +212,7 @@ def test_a_copy_is_as_small_as_the_file(writer: str, tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / str(answer.name)).equals(rows.slice(1).cast(rows.schema))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("flat", [True, False])
 @pytest.mark.parametrize("writer", WRITERS)
 def test_joint_copies_are_as_small_as_the_files(writer: str, flat: bool, tmp_path: Path) -> None:

@@ -102,6 +102,7 @@ def chunks_of(path: Path) -> list[dict[tuple[bytes, ...], bytes]]:
     ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("writer", list(WRITERS))
 @pytest.mark.parametrize("seed", range(5))
 def test_rows_are_those_of_an_update_row_by_row(writer: str, seed: int, tmp_path: Path) -> None:
@@ -390,6 +391,7 @@ def test_nothing_is_left_when_the_nth_write_goes_wrong(
     assert num_writes_that_matter(run, fault, monkeypatch, tmp_path) > 5
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("writer", list(WRITERS))
 @pytest.mark.parametrize("seed", range(4))
 def test_rows_get_values_while_others_leave(writer: str, seed: int, tmp_path: Path) -> None:

@@ -83,6 +83,7 @@ def test_statistics(spark: SparkSession, log: TableLog) -> None:
     assert new.stats == '{"numRecords":1,"minValues":{},"maxValues":{},"nullCount":{}}'
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("settings", "value", "expected"),
     [
