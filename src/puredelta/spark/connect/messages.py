@@ -312,8 +312,16 @@ def local_relation(table: pa.Table, schema: T.StructType) -> Message:
     with pa.ipc.new_stream(sink, sent) as stream:
         stream.write_table(table.cast(sent))
     relation.local_relation.data = sink.getvalue().to_pybytes()
-    relation.local_relation.schema = schema.json()
+    if any(field.metadata or field.dataType not in _TYPES_OF_ARROW for field in schema.fields):
+        relation.local_relation.schema = schema.json()
     return relation
+
+
+_TYPES_OF_ARROW = (
+    T.IntegerType(), T.LongType(), T.DoubleType(), T.BooleanType(), T.BinaryType(), T.StringType(),
+    T.ArrayType(T.LongType()),
+)  # fmt: skip
+"""Types that a server knows by Arrow's. By a schema it would plan a query that casts the rows."""
 
 
 # --- Settings, each request for any number of keys ------------------------------------------

@@ -13,7 +13,8 @@ from __future__ import annotations
 import hashlib
 import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from urllib.parse import unquote
 from weakref import WeakKeyDictionary
@@ -66,7 +67,8 @@ def connect_scan(spark: SparkSession, files: Sequence[DataFile], layout: ReadLay
     if layout.options.get(_IGNORES_MISSING) == "false" and not uris <= seen:
         # Where a user has cached the same rows, Spark would not say what files those come from.
         asked = spark.read.options(**options, **_NEVER_CACHED).schema(schema).parquet(*paths)
-        _uris_of_server(asked, files)
+        with _few_tasks(spark, paths):
+            _uris_of_server(asked, files)
         seen |= uris
     rows = _listed(spark, rows, paths)
     if not partition_schema.fields:
@@ -94,8 +96,7 @@ def _listed(spark: SparkSession, rows: DataFrame, paths: Sequence[str]) -> DataF
     The server keeps its newest plans by the bytes of their relations. So the listing is that of one
     request for columns, and the next query that reads the same files finds the plan.
     """
-    made = settings_of(spark)
-    if len(paths) <= _LISTED_AT_ONCE or not _LISTING.isdisjoint(made):
+    if not _is_listed_in_tasks(spark, paths):
         return rows
     relation = plan_of(rows)
     relation.ClearField("common")  # the number of the plan
@@ -109,13 +110,27 @@ def _listed(spark: SparkSession, rows: DataFrame, paths: Sequence[str]) -> DataF
             return last.rows
         for old in [k for k, one in known.items() if sent - one.at > _KEPT_PLANS_MAX]:
             del known[old]
-    is_local = all(path.startswith(_LOCAL) for path in paths)
-    settings = {_AT_ONCE_MAX: str(len(paths))} if is_local else {_TASKS_MAX: str(_TASKS)}
-    with settings_for_a_while(spark, settings, made):
+    with _few_tasks(spark, paths):
         rows.schema  # noqa: B018 - one request, after which the server knows the files
     with _lock:
         known[key] = _Listing(rows, plans_sent(spark))
     return rows
+
+
+def _is_listed_in_tasks(spark: SparkSession, paths: Sequence[str]) -> bool:
+    """Return whether the server lists each file in a task, as no setting of the user says."""
+    return len(paths) > _LISTED_AT_ONCE and _LISTING.isdisjoint(settings_of(spark))
+
+
+@contextmanager
+def _few_tasks(spark: SparkSession, paths: Sequence[str]) -> Iterator[None]:
+    """Let the server list files in few tasks or in none; two requests if there are many files."""
+    settings: dict[str, str] = {}
+    if _is_listed_in_tasks(spark, paths):
+        is_local = all(path.startswith(_LOCAL) for path in paths)
+        settings = {_AT_ONCE_MAX: str(len(paths))} if is_local else {_TASKS_MAX: str(_TASKS)}
+    with settings_for_a_while(spark, settings, settings_of(spark)):
+        yield
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,10 +160,12 @@ def _encoded_by_server(spark: SparkSession, files: Sequence[DataFile]) -> list[s
     new = [file for file in odd if file.uri not in _encoded]
     if new:
         reader = spark.read.options(**_NO_PARTITIONS_FROM_PATHS, **_NEVER_CACHED)
-        rows = reader.schema("none int").parquet(*(as_glob(file.uri) for file in new))
+        paths = [as_glob(file.uri) for file in new]
+        rows = reader.schema("none int").parquet(*paths)
         if len(_encoded) > _ENCODED_MAX:
             _encoded.clear()
-        _encoded.update(_uris_of_server(rows, new))
+        with _few_tasks(spark, paths):
+            _encoded.update(_uris_of_server(rows, new))
     return [_encoded.get(file.uri, file.uri) for file in files]
 
 
