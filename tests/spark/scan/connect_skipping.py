@@ -12,10 +12,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import puredelta
+from puredelta.spark.scan import connect_scan
 from puredelta.tables import DeltaTable
 from tests.connect_session import Requests, connect_builder
 from tests.spark.scan.skipping_cases import KINDS, PARTITIONED_BY, conditions, many_types
@@ -206,7 +208,18 @@ def many_files(spark: SparkSession, directory: Path) -> Any:
     spark.conf.set(key, "5")
     ask(puredelta.read(spark, path).groupBy("p").agg(F.sum("id")).orderBy("p"))
     spark.conf.unset(key)
-    return found
+    refused = []
+
+    def refuse(*_: Any) -> None:
+        refused.append(key)
+        raise PySparkException("CONFIG_NOT_AVAILABLE")
+
+    taken, connect_scan.settings_for_a_while = connect_scan.settings_for_a_while, refuse
+    for least in (4, 6):
+        ask(rows.where(f"id >= {least}").groupBy("p").agg(F.sum("id")).orderBy("p"))
+    connect_scan.settings_for_a_while = taken
+    connect_scan._refusing.clear()
+    return [*found, len(refused)]
 
 
 def caches(spark: SparkSession, directory: Path) -> Any:

@@ -14,13 +14,13 @@ import hashlib
 import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from urllib.parse import unquote
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 import pyarrow as pa
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -124,13 +124,23 @@ def _is_listed_in_tasks(spark: SparkSession, paths: Sequence[str]) -> bool:
 
 @contextmanager
 def _few_tasks(spark: SparkSession, paths: Sequence[str]) -> Iterator[None]:
-    """Let the server list files in few tasks or in none; two requests if there are many files."""
-    settings: dict[str, str] = {}
-    if _is_listed_in_tasks(spark, paths):
-        is_local = all(path.startswith(_LOCAL) for path in paths)
-        settings = {_AT_ONCE_MAX: str(len(paths))} if is_local else {_TASKS_MAX: str(_TASKS)}
-    with settings_for_a_while(spark, settings, settings_of(spark)):
+    """Let the server list files in few tasks or in none; two requests if there are many files.
+
+    Some platforms refuse such settings; the files are listed in many tasks there.
+    """
+    with ExitStack() as stack:
+        if _is_listed_in_tasks(spark, paths) and spark not in _refusing:
+            is_local = all(path.startswith(_LOCAL) for path in paths)
+            settings = {_AT_ONCE_MAX: str(len(paths))} if is_local else {_TASKS_MAX: str(_TASKS)}
+            try:
+                stack.enter_context(settings_for_a_while(spark, settings, settings_of(spark)))
+            except PySparkException:
+                _refusing.add(spark)
         yield
+
+
+_refusing: WeakSet[SparkSession] = WeakSet()
+"""Sessions whose server has refused the settings of a listing."""
 
 
 @dataclass(frozen=True, slots=True)
