@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyspark.sql import types as T
 
 from puredelta.errors import UnsupportedError
+from puredelta.spark.connect.messages import local_relation
 from puredelta.spark.connect.plan_hook import (
     Use,
     is_query,
@@ -206,3 +209,16 @@ def test_a_plan_with_a_frame_that_is_gone() -> None:
     relation.read.data_source.options["puredelta.scan"] = "of a frame that is gone"
     with pytest.raises(UnsupportedError, match="Read the table again"):
         late_scan_of(relation)
+
+
+@pytest.mark.parametrize("kind", [T.LongType(), T.DateType()])
+def test_a_table_without_rows_is_a_schema_and_no_stream(kind: T.DataType) -> None:
+    """A server of PySpark 4.0 reads no schema from a stream without rows."""
+    schema = T.StructType([T.StructField("a", kind)])
+    arrow = pa.date32() if isinstance(kind, T.DateType) else pa.int64()
+    none = local_relation(pa.table({"a": pa.array([], arrow)}), schema).local_relation
+    assert not none.data
+    assert none.schema == schema.json()
+    some = local_relation(pa.table({"a": pa.array([None], arrow)}), schema).local_relation
+    assert some.data
+    assert bool(some.schema) == isinstance(kind, T.DateType)

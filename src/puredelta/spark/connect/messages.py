@@ -304,6 +304,8 @@ def local_rows(spark: SparkSession, table: pa.Table, schema: T.StructType) -> Da
 
 def local_relation(table: pa.Table, schema: T.StructType) -> Message:
     """Return the rows of an Arrow table as a relation."""
+    if not table.num_rows:  # a server of PySpark 4.0 refuses a stream without rows
+        return empty_relation(schema)
     relation = new_relation()
     # The server refuses columns that may be NULL as ones that may not.
     pairs = zip(table.schema, schema.fields, strict=True)
