@@ -215,7 +215,7 @@ def many_files(spark: SparkSession, directory: Path) -> Any:
         raise PySparkException("CONFIG_NOT_AVAILABLE")
 
     taken, connect_scan.settings_for_a_while = connect_scan.settings_for_a_while, refuse
-    for least in (4, 6):
+    for least in (4, 12):
         ask(rows.where(f"id >= {least}").groupBy("p").agg(F.sum("id")).orderBy("p"))
     connect_scan.settings_for_a_while = taken
     connect_scan._refusing.clear()
