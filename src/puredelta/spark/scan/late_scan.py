@@ -56,6 +56,8 @@ class LateScan:
     """Whether each column that is read costs, so that it pays to ask for them."""
     with_metadata: Callable[[FileTable], DataFrame] | None = None
     """Returns the rows with `METADATA_OF_ROW`; None where the server's ``_metadata`` is all."""
+    server_shows_metadata: Callable[[], bool] = bool
+    """Tells whether the server's ``_metadata`` is all, and found wherever a plan names it."""
 
     @property
     def schema(self) -> StructType:
@@ -164,7 +166,7 @@ def shows_metadata(mark: Message) -> bool:
 def let_show_metadata(relation: Message) -> bool:
     """Let a scan show `METADATA_OF_ROW` if it can; False for any other relation."""
     scan = late_scan_of(relation)
-    if scan is None or scan.with_metadata is None:
+    if scan is None or scan.with_metadata is None or scan.server_shows_metadata():
         return False
     relation.read.data_source.options[_METADATA_OPTION] = "true"
     return True

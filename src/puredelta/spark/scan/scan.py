@@ -56,6 +56,7 @@ from puredelta.spark.session.session import (
     known_settings,
     setting_of,
     settings_of,
+    version_of_spark,
 )
 from puredelta.spark.session.types import struct_as_nullable, without_table_metadata
 from puredelta.spark.values.char_varchar import read_limits
@@ -75,6 +76,8 @@ _SKIPPABLE_MIN = 2
 """Asking costs a query a few milliseconds, about as much as opening a file."""
 _NO_FILE_MAY_BE_MISSING = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
 """A user may choose to read past lost files, but rows that are to be rewritten must be there."""
+_NO_METADATA_UNDER_AN_ALIAS = "4.0."
+"""Such servers find the ``_metadata`` of a relation under an alias only right below it."""
 _USUAL_NAMES_ARE_IGNORED = {"ignoredPathSegmentRegex": "^[._]"}
 """A setting of PySpark 4.3 leaves files out by their names, but the log names those of a table.
 
@@ -152,14 +155,20 @@ def _late_scan(
     def make_with_metadata(files: FileTable) -> DataFrame:
         return _with_metadata(spark, snapshot, files, read, tracked)
 
-    shows_ids = tracked is not None or not len(snapshot.files)
+    by_spark = is_for_spark(spark, snapshot.files, snapshot.root_uri)
+    may_show = by_spark and not _has_name_of_metadata(snapshot)
     late = LateScan(
         files=SkippableFiles.of(snapshot),
         make=make,
         shown=_shown(read),
         settings=settings,
-        by_column=not is_for_spark(spark, snapshot.files, snapshot.root_uri),
-        with_metadata=make_with_metadata if shows_ids else None,
+        by_column=not by_spark,
+        with_metadata=make_with_metadata if may_show or not len(snapshot.files) else None,
+        server_shows_metadata=lambda: (
+            tracked is None
+            and len(snapshot.files) > 0
+            and not version_of_spark(spark).startswith(_NO_METADATA_UNDER_AN_ALIAS)
+        ),
     )
     return late_rows(spark, late, _origin_options(snapshot, time_travel=time_travel))
 
@@ -171,11 +180,15 @@ def readable_ids(spark: SparkSession, snapshot: Snapshot) -> RowTrackingColumns 
     if not (names.get(ROW_ID_COLUMN) and names.get(ROW_COMMIT_VERSION_COLUMN)):
         return None
     tracked = tracked_columns(config)
-    taken = (METADATA, PARQUET_ROW_INDEX)
-    has_own = any(config.schema.find_ignoring_case(name) is not None for name in taken)
-    if tracked is None or has_own or not config.schema.fields:
+    if tracked is None or not config.schema.fields or _has_name_of_metadata(snapshot):
         return None
     return tracked if is_for_spark(spark, snapshot.files, snapshot.root_uri) else None
+
+
+def _has_name_of_metadata(snapshot: Snapshot) -> bool:
+    """Return whether a table has a column of a name that `METADATA_OF_ROW` is made of."""
+    names = (METADATA, PARQUET_ROW_INDEX)
+    return any(snapshot.config.schema.find_ignoring_case(n) is not None for n in names)
 
 
 def _with_metadata(
