@@ -165,7 +165,6 @@ ONE_IMPORTER: Mapping[str, frozenset[str]] = {
             "spark/resolve/plan_metadata.py",
             "spark/resolve/text_from_message.py",
             "spark/scan/arrow_scan.py",
-            "spark/scan/connect_scan.py",
             "spark/scan/field_ids.py",
             "spark/scan/log_answers.py",
             "spark/scan/native_scan.py",

@@ -219,7 +219,11 @@ def many_files(spark: SparkSession, directory: Path) -> Any:
         ask(rows.where(f"id >= {least}").groupBy("p").agg(F.sum("id")).orderBy("p"))
     connect_scan.settings_for_a_while = taken
     connect_scan._refusing.clear()
-    return [*found, len(refused)]
+    tasks = key.replace("threshold", "parallelism")
+    before = spark.conf.get(tasks)
+    with connect_scan._few_tasks(spark, ["s3a://bucket/file"] * 40):
+        inside = spark.conf.get(tasks)
+    return [*found, len(refused), inside, spark.conf.get(tasks) == before]
 
 
 def caches(spark: SparkSession, directory: Path) -> Any:

@@ -46,6 +46,8 @@ EXPECTED: dict[str, Any] = {
         [1, 1, 0, 1558],
         [1, 1, 0, 1530],
         1,
+        "64",
+        True,
     ],
     "caches": [200, [200, 1, 1], True, False],
     "meanings": [True, True, False, False, 1],

@@ -2,8 +2,8 @@
 
 All use the words of `puredelta.spark.session.row_bitmap`. A word of a file is one long, file
 ordinal and word index packed together, so that aggregation and join hash one long. Few words are
-part of an expression. More are broadcast: an array for each file if most of its words would be in
-it, else a row for each word, unless there are too many: then Spark may shuffle.
+part of an expression. More are broadcast: an array for each file if few of its words are empty,
+else a row for each word, unless there are too many: then Spark may shuffle.
 
 ``_metadata.row_index`` is the row's position in its file under row group and page skipping, small
 splits and both Parquet readers, so filters above may still be pushed down. Spark's own
@@ -231,11 +231,9 @@ def _array_frame(spark: SparkSession, files: RowsByFile) -> DataFrame:
     for bitmap in files.values():
         dense = np.zeros(int(bitmap.words[-1]) + 1, np.int64)
         dense[bitmap.words] = bitmap.bits.view(np.int64)
-        arrays.append(pa.array(dense))
-    sizes = np.cumsum([0, *map(len, arrays)])
-    words = pa.LargeListArray.from_arrays(sizes, pa.concat_arrays(arrays))
-    lists = words.cast(pa.list_(pa.int64()))
-    table = pa.table([pa.array(list(files), pa.int32()), lists], [WORD, WORD_BITS])
+        arrays.append(dense)
+    columns = [pa.array(list(files), pa.int32()), pa.array(arrays, pa.list_(pa.int64()))]
+    table = pa.table(columns, [WORD, WORD_BITS])
     fields = [
         T.StructField(WORD, T.IntegerType(), nullable=False),
         T.StructField(WORD_BITS, T.ArrayType(T.LongType())),

@@ -16,6 +16,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import unquote
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -31,14 +32,13 @@ from puredelta.spark.connect.messages import local_rows, plan_of, settings_for_a
 from puredelta.spark.connect.plan_hook import plans_sent
 from puredelta.spark.scan.data_file import DataFile, ReadLayout, require_readable
 from puredelta.spark.session.data_access import as_glob
-from puredelta.spark.session.names import FILE_PATH
+from puredelta.spark.session.names import FILE_HASH, FILE_PATH
 from puredelta.spark.session.session import seen_files, settings_of
 from puredelta.spark.session.types import quoted, struct_as_nullable
 
 _LOCAL = "file:/"
 _FILE_SCHEME = f"^{_LOCAL}+"
 _NO_PARTITIONS_FROM_PATHS = {"recursiveFileLookup": "true"}
-_HASH = "__puredelta_file_hash"
 _IGNORES_MISSING = "ignoreMissingFiles"
 _NEVER_CACHED = {"puredelta.asked": "true"}
 """An option without a meaning: a plan with it is no other plan that Spark has cached."""
@@ -80,10 +80,10 @@ def connect_scan(spark: SparkSession, files: Sequence[DataFile], layout: ReadLay
         return rows.select(*(F.col(quoted(name)) for name in schema.names), *values)
     keyed = rows.withColumn(FILE_PATH, F.col("_metadata.file_path"))
     values_by_file = _value_rows(spark, files, partition_schema, texts)
-    # A join by column name would hide `_metadata`. The key is a number, found in half of
-    # the time of a text; texts that begin with each other are equal, and no key of a join.
+    # A join by column name would hide `_metadata`. The key is a number, which is found sooner than
+    # a text. Texts that begin with each other are equal, but Spark makes no key of that.
     path, its_path = keyed[FILE_PATH], values_by_file[FILE_PATH]
-    is_its_file = F.xxhash64(path) == values_by_file[_HASH]
+    is_its_file = F.xxhash64(path) == values_by_file[FILE_HASH]
     is_its_file &= path.startswith(its_path) & its_path.startswith(path)
     return keyed.join(F.broadcast(values_by_file), is_its_file).select(
         *(F.col(quoted(name)) for name in [*schema.names, *partition_schema.names])
@@ -106,20 +106,24 @@ def _listed(spark: SparkSession, rows: DataFrame, paths: Sequence[str]) -> DataF
     with _lock:
         last = known.pop(key, None)
         if last is not None and sent - last.at <= _KEPT_PLANS_MAX:
-            known[key] = _Listing(last.rows, sent)
-            return last.rows
+            known[key] = _Listing(last.plan, sent)
+            frame: Any = type(rows)
+            same: DataFrame = frame(last.plan, spark)
+            return same
         for old in [k for k, one in known.items() if sent - one.at > _KEPT_PLANS_MAX]:
             del known[old]
     with _few_tasks(spark, paths):
         rows.schema  # noqa: B018 - one request, after which the server knows the files
     with _lock:
-        known[key] = _Listing(rows, plans_sent(spark))
+        known[key] = _Listing(vars(rows)["_plan"], plans_sent(spark))
     return rows
 
 
 def _is_listed_in_tasks(spark: SparkSession, paths: Sequence[str]) -> bool:
-    """Return whether the server lists each file in a task, as no setting of the user says."""
-    return len(paths) > _LISTED_AT_ONCE and _LISTING.isdisjoint(settings_of(spark))
+    """Return whether the server would list each file in a task, and no setting of the user's says
+    how it lists files.
+    """
+    return len(paths) > LISTED_AT_ONCE and _LISTING.isdisjoint(settings_of(spark))
 
 
 @contextmanager
@@ -145,14 +149,16 @@ _refusing: WeakSet[SparkSession] = WeakSet()
 
 @dataclass(frozen=True, slots=True)
 class _Listing:
-    """Rows of files that the server has listed."""
+    """The plan of rows whose files the server has listed."""
 
-    rows: DataFrame
+    plan: Any
+    """As a client's frame holds it; a frame would keep its session alive."""
     at: int
-    """The number of plans that were sent when these rows were last used."""
+    """The number of plans that were sent when this one was last used."""
 
 
-_LISTED_AT_ONCE = 32
+LISTED_AT_ONCE = 32
+"""The server lists more files than these in a job."""
 _AT_ONCE_MAX = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 _TASKS_MAX = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 _LISTING = {_AT_ONCE_MAX, _TASKS_MAX}
@@ -229,8 +235,8 @@ def _value_rows(
 ) -> DataFrame:
     """One row per spelling of a file's path: the path and the file's typed partition values.
 
-    A path of the local file system has two spellings, which depend on the server. An expression
-    that made one of both would cost more for each row of the files than the join does.
+    A path of the local file system has two spellings, which depend on the server. To turn one into
+    the other would cost more for each row of the files than the join does.
     """
     names = [FILE_PATH, *(f"v{n}" for n in range(len(texts)))]
     uris = _encoded_by_server(spark, files)
@@ -241,7 +247,7 @@ def _value_rows(
     schema = T.StructType([T.StructField(name, T.StringType()) for name in names])
     values = (_typed(F.col(f"v{n}"), f) for n, f in enumerate(partition_schema.fields))
     return local_rows(spark, table, schema).select(
-        FILE_PATH, F.xxhash64(FILE_PATH).alias(_HASH), *values
+        FILE_PATH, F.xxhash64(FILE_PATH).alias(FILE_HASH), *values
     )
 
 

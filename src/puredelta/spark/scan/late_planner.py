@@ -40,6 +40,7 @@ from puredelta.spark.connect.plan_hook import Use, is_query, watch_plans
 from puredelta.spark.connect.pushed_filters import Needed, Skeleton, needed_of, zone_in
 from puredelta.spark.resolve.plan_conditions import Column, TableRead, table_reads
 from puredelta.spark.resolve.plan_metadata import mentions_metadata, show_metadata
+from puredelta.spark.scan.connect_scan import LISTED_AT_ONCE
 from puredelta.spark.scan.kept_answers import kept_answers
 from puredelta.spark.scan.late_answers import put_answers
 from puredelta.spark.scan.late_scan import (
@@ -63,8 +64,8 @@ ASKED_MIN = 8
 _ASKED_BYTES_MAX = 1 << 20
 """A plan with more data in it is not sent twice."""
 
-_ANALYZED_FILES_MAX = 32
-"""The server lists more files than these in a job, and before it knows the columns."""
+_ANALYZED_FILES_MAX = LISTED_AT_ONCE
+"""Of more files the server would know the columns late."""
 _ANALYZED_MAX = 8
 
 _CLOCK = re.compile(

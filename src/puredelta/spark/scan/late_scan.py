@@ -54,10 +54,12 @@ class LateScan:
     """Of the session, when the frame was made."""
     by_column: bool
     """Whether each column that is read costs, so that it pays to ask for them."""
-    with_metadata: Callable[[FileTable], DataFrame] | None = None
+    with_metadata: Callable[[FileTable], DataFrame] | None
     """Returns the rows with `METADATA_OF_ROW`; None where the server's ``_metadata`` is all."""
-    server_shows_metadata: Callable[[], bool] = bool
-    """Tells whether the server's ``_metadata`` is all, and found wherever a plan names it."""
+    server_shows_metadata: Callable[[], bool]
+    """Returns whether a plan finds the server's ``_metadata`` wherever it names it, and no more is
+    shown; may ask for the version of the server.
+    """
 
     @property
     def schema(self) -> StructType:

@@ -29,6 +29,9 @@ ROW_INDEX = "__puredelta_row"
 FILE_PATH = "__puredelta_file_path"
 """The location of a file as the session's own listing spells it."""
 
+FILE_HASH = "__puredelta_file_hash"
+"""Spark's ``xxhash64`` of `FILE_PATH` (long)."""
+
 SOURCE_FILE = "__puredelta_source_file"
 """`FILE_ORDINAL` of a staged source row, beside that of a target row."""
 
