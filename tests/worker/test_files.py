@@ -235,6 +235,29 @@ def test_columns_come_ahead_where_they_are_small(
         assert found["y"].to_pylist() == rows["y"].to_pylist()  # what came ahead does no harm
 
 
+def test_objects_that_are_read_whole_come_whole_one_ahead(
+    store: StoreFields, tmp_path: Path, requests: list[tuple[str, Any]]
+) -> None:
+    """One request for each file of some megabytes; a large one comes as it is read."""
+    draw = np.random.default_rng(1)
+    rows = pa.table({"x": draw.random(200_000)})
+    for n in range(4):
+        pq.write_table(rows, tmp_path / f"{n}.parquet", row_group_size=50_000)
+    large = pa.table({"x": draw.random(2_500_000)})
+    pq.write_table(large, tmp_path / "4.parquet", use_dictionary=False)
+    size, large_size = ((tmp_path / f"{n}.parquet").stat().st_size for n in (0, 4))
+    assert 1 << 20 < size < 8 << 20 < 16 << 20 < large_size
+    paths: list[DataPath] = [(store, f"{n}.parquet", size) for n in range(4)]
+    paths.append((store, "4.parquet", large_size))
+    for number, path in enumerate(fetched_ahead(paths, lambda path: path, whole=True)):
+        found = pa.Table.from_batches(read_batches(opened(path), None))
+        assert found["x"].equals(large["x"] if number == 4 else rows["x"])
+        assert len(sys.modules[files._KEPT].arriving) <= 1
+    spans = [ranges for name, ranges in requests if name == "get_ranges"]
+    assert spans[:4] == [[(0, size)]] * 4
+    assert spans[4] == [(large_size - (64 << 10), large_size)]
+
+
 def test_what_cannot_be_read_ahead_is_said_by_the_reader(
     store: StoreFields, tmp_path: Path
 ) -> None:
@@ -252,7 +275,7 @@ def test_what_was_opened_ahead_is_forgotten_where_the_reader_stops(
     paths: list[DataPath] = [(store, name, 1) for name in ("there", "gone", "there")]
     ahead = fetched_ahead(paths, lambda path: path)
     next(ahead)
-    ahead.close()  # type: ignore[attr-defined]
+    ahead.close()
     assert not sys.modules[files._KEPT].arriving
     with pytest.raises(FileNotFoundError):
         RangeFile((store, "gone", 1))

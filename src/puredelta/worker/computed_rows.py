@@ -40,6 +40,7 @@ from puredelta.worker.lookup.lookup_read import (
 )
 from puredelta.worker.lookup.lookup_request import Constants, KeyColumn, Searched
 from puredelta.worker.lookup.range_index import KeyRange, RangeIndex
+from puredelta.worker.range_file import fetched_ahead
 from puredelta.worker.read_rows import (
     OnlySparkError,
     dropped_rows,
@@ -115,7 +116,8 @@ def compute_rows(message: tuple[Fields, Iterable[Fields]]) -> list[Fields]:
     except (OSError, pa.ArrowException, OnlySparkError, MemoryError) as failure:
         answers = [refused(one.update.ordinal, f"the source: {failure}") for one in orders]
     else:
-        answers = [_written(order, values, source) for order in orders]
+        ahead = fetched_ahead(orders, lambda order: order.update.source, whole=True)
+        answers = [_written(order, values, source) for order in ahead]
     return [FILE_ANSWERS.encode(answer) for answer in answers]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeAlias, TypeVar
 
@@ -34,6 +34,9 @@ _AHEAD = 16
 """How many objects are opened before they are needed."""
 _RANGES_AHEAD = 8
 """The same where more of them is brought than their ends."""
+_WHOLE_BYTES = 16 * MEGABYTE
+"""An object of no more is brought as a whole where all of it is copied: one wait, not four."""
+_WHOLE_AHEAD = 1
 
 
 class RangeFile:
@@ -134,12 +137,14 @@ _Brought: TypeAlias = tuple[_Tail, list[int], list[memoryview]]
 """The end of an object; where other parts of it begin, and they themselves."""
 
 
-def _tail_of(path: ObjectFields) -> _Tail:
-    """Return the size of an object and its last bytes."""
+def _tail_of(path: ObjectFields, whole_max: int = 0) -> _Tail:
+    """Return the size of an object and its last bytes; all of them up to ``whole_max``."""
     fields, key, size = path
     if size < 0:
         with errors_of_system(path):
             size = obstore_module().head(client_of(fields), key)["size"]
+    if _TAIL_BYTES < size <= whole_max:
+        return size, memoryview(b"".join(_get(path, list(_spans([(0, size)])))))
     (tail,) = _get(path, [(max(0, size - _TAIL_BYTES), size)])
     return size, tail
 
@@ -161,18 +166,22 @@ def fetched_ahead(
     items: Sequence[T],
     path_of: Callable[[T], DataPath],
     ranges_of: Callable[[RangeFile], Iterable[tuple[int, int]]] | None = None,
-) -> Iterator[T]:
+    *,
+    whole: bool = False,
+) -> Generator[T, None, None]:
     """Yield items in order, while the last bytes of the next ones' objects are on their way.
 
     So files that are opened one after the other wait for the store once, not once each.
     ``ranges_of`` says of an object whose end is there what else will be read; where that is
-    little, it comes ahead, too. It is called by several threads.
+    little, it comes ahead, too. It is called by several threads. With ``whole`` the next object
+    comes as a whole, unless it is large.
     """
     if not any(isinstance(path_of(item), tuple) for item in items):
         yield from items
         return
     arriving = kept("arriving")
     ahead = _AHEAD if ranges_of is None else _RANGES_AHEAD
+    ahead, whole_max = (_WHOLE_AHEAD, _WHOLE_BYTES) if whole else (ahead, 0)
     pool = ThreadPoolExecutor(ahead, "puredelta-ahead")
     waiting: deque[T] = deque()
     try:
@@ -180,7 +189,7 @@ def fetched_ahead(
             path = path_of(item)
             if isinstance(path, tuple):
                 client_of(path[0])  # made by one thread
-                arriving[path] = pool.submit(_bring, path, ranges_of)
+                arriving[path] = pool.submit(_bring, path, ranges_of, whole_max)
             waiting.append(item)
             if len(waiting) > ahead:
                 yield waiting.popleft()
@@ -191,9 +200,11 @@ def fetched_ahead(
 
 
 def _bring(
-    path: ObjectFields, ranges_of: Callable[[RangeFile], Iterable[tuple[int, int]]] | None
+    path: ObjectFields,
+    ranges_of: Callable[[RangeFile], Iterable[tuple[int, int]]] | None,
+    whole_max: int,
 ) -> _Brought:
-    brought: _Brought = _tail_of(path), [], []
+    brought: _Brought = _tail_of(path, whole_max), [], []
     if ranges_of is None:
         return brought
     try:

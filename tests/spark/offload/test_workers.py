@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import signal
 from operator import neg
@@ -108,6 +109,8 @@ def test_items_are_assigned_by_size() -> None:
 
 
 def test_tasks_are_few_and_none_is_long() -> None:
-    assert count_tasks([100] * 64, 2) == 2
-    assert count_tasks([8_000_000] * 64, 2) == 62
-    assert count_tasks([1], 8) == 1
+    count_local = functools.partial(count_tasks, are_objects=False)
+    assert count_local([100] * 64, 2) == 2
+    assert count_local([8_000_000] * 64, 2) == 62
+    assert count_local([1], 8) == 1
+    assert count_tasks([8_000_000] * 64, 2, are_objects=True) == 16

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,26 @@ import pyarrow.parquet as pq
 import pytest
 
 from puredelta.spark.session.row_bitmap import RowBitmap
+from puredelta.worker.computed_rows import (
+    COMPUTED_FILES,
+    COMPUTED_VALUES,
+    ComputedFile,
+    ComputedValues,
+    compute_rows,
+)
 from puredelta.worker.data_files import spliced_file
-from puredelta.worker.data_files.rewrite_file import RewriteTask, rewrite_together
+from puredelta.worker.data_files.rewrite_file import (
+    REWRITE_TASKS,
+    RewriteTask,
+    rewrite,
+    rewrite_together,
+)
 from puredelta.worker.data_files.update_rows import UpdateOrder
 from puredelta.worker.data_files.updated_file import FileUpdate
-from puredelta.worker.data_files.write_file import FileAnswer
-from puredelta.worker.files import UNKNOWN_SIZE, StoreFields, client_of
+from puredelta.worker.data_files.write_file import FILE_ANSWERS, FileAnswer
+from puredelta.worker.expressions import Constant
+from puredelta.worker.files import UNKNOWN_SIZE, DataPath, StoreFields, client_of
+from puredelta.worker.wire import LIMITS, LIMITS_CODEC
 from tests.servers import s3
 from tests.worker.data_files.spliced_tables import FaultySink, odd_table
 from tests.worker.data_files.test_updated_file import answers, rows_for, with_values
@@ -121,6 +136,68 @@ def test_an_object_is_copied_without_some_rows(place: tuple[StoreFields, str]) -
     answer = copied(place)
     assert read(place, answer) == list(map(repr, kept))
     assert answer.kept_rows == 197
+
+
+def test_each_object_is_asked_for_once(
+    place: tuple[StoreFields, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However it is rewritten, and also the last one of a task."""
+    store, directory = place
+    table = pa.table({"x": np.random.default_rng(2).random(30_000), "i": pa.nulls(30_000, "int32")})
+    out = pa.BufferOutputStream()
+    pq.write_table(table, out, row_group_size=10_000)
+    content = out.getvalue().to_pybytes()
+    assert len(content) > 128 << 10, "more than is brought of an object's end"
+    for n in range(3):
+        obstore.put(client_of(store), f"{directory}/{n}.parquet", content)
+    asked: list[str] = []
+    get_ranges = obstore.get_ranges
+
+    def noted(client: Any, key: str, **more: Any) -> Any:
+        asked.append(key.rpartition("/")[2])
+        return get_ranges(client, key, **more)
+
+    monkeypatch.setattr(obstore, "get_ranges", noted)
+    words, bits = RowBitmap.of_rows(np.array(AT, np.int64)).packed()
+    paths: list[DataPath] = [(store, f"{directory}/{n}.parquet", len(content)) for n in range(3)]
+    new: DataPath = (store, f"{directory}/new", UNKNOWN_SIZE)
+    tasks = [
+        RewriteTask(
+            ordinal=n, source=path, directory=new, name_prefix=f"r{n}", words=words, bits=bits
+        )
+        for n, path in enumerate(paths)
+    ]
+    fields = rewrite((LIMITS_CODEC.encode(LIMITS), list(map(REWRITE_TASKS.encode, tasks))))
+    kept = [FILE_ANSWERS.decode(one).kept_rows for one in fields]
+    assert (kept, sorted(asked)) == ([29_997] * 3, ["0.parquet", "1.parquet", "2.parquet"])
+    asked.clear()
+    updates = tuple(
+        FileUpdate(ordinal=n, source=path, directory=new, name_prefix=f"u{n}", num_updates=len(AT))
+        for n, path in enumerate(paths)
+    )
+    order = UpdateOrder(files=updates, schema=VALUES.schema)
+    found = answers(order, [rows_for(AT, VALUES, n) for n in range(3)])
+    assert [one.refusal for one in found] == [None] * 3
+    assert sorted(asked) == ["0.parquet", "1.parquet", "2.parquet"]
+    asked.clear()
+    values = ComputedValues(
+        schema=pa.schema({"i": pa.int32()}),
+        reads=pa.schema({}),
+        clauses=((Constant(7, pa.int32()),),),
+    )
+    leaving, touched = (
+        RowBitmap.of_rows(np.array(at, np.int64)).packed() for at in ([5], [5, *AT])
+    )
+    for rows in ({}, {"leaving": leaving, "touched": touched}):
+        files = [
+            ComputedFile(update=replace(one, **rows), rows=((words, bits),)) for one in updates
+        ]
+        fields = compute_rows(
+            (COMPUTED_VALUES.encode(values), list(map(COMPUTED_FILES.encode, files)))
+        )
+        assert [FILE_ANSWERS.decode(one).refusal for one in fields] == [None] * 3
+        assert sorted(asked) == ["0.parquet", "1.parquet", "2.parquet"]
+        asked.clear()
 
 
 @pytest.mark.parametrize("fault", ["fails", "is cut", "is lost"])

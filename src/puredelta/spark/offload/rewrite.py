@@ -313,7 +313,7 @@ class ArrowRewriter:
         )
         sizes = [order.add.size_bytes for order in orders]
         with named_failures(self.store.root_uri):
-            answers = write(files, count_tasks(sizes, parallelism_of(self.spark)))
+            answers = write(files, self._count_tasks(files, sizes))
         if isinstance(answers, NotApplicable):
             self.discard()
             return answers
@@ -451,12 +451,18 @@ class ArrowRewriter:
         for number, task in enumerate(tasks):
             groups.setdefault(-1 - number if task.group is None else task.group, []).append(number)
         sizes = [sum(sizes_bytes[number] for number in group) for group in groups.values()]
-        num_tasks = count_tasks(sizes, parallelism_of(self.spark))
+        num_tasks = self._count_tasks(tasks, sizes)
         assigned = assign_to_tasks(list(groups.values()), sizes, num_tasks=num_tasks)
         limits = LIMITS_CODEC.encode(self._limits)
         fields = [REWRITE_TASKS.encode(task) for task in tasks]
         messages = [(limits, [fields[n] for group in some for n in group]) for some in assigned]
         return WorkerCalls(function=rewrite, messages=messages)
+
+    def _count_tasks(
+        self, files: Sequence[RewriteTask | FileUpdate], sizes_bytes: Sequence[int]
+    ) -> int:
+        are_objects = any(isinstance(file.source, tuple) for file in files)
+        return count_tasks(sizes_bytes, parallelism_of(self.spark), are_objects=are_objects)
 
     def discard(self) -> None:
         """Delete every file of this job; best effort."""

@@ -347,6 +347,8 @@ _Item = TypeVar("_Item")
 
 _TASK_BYTES = 8 * 1024 * 1024
 """How much a task should at least copy, once every core has one."""
+_OBJECT_TASK_BYTES = 32 * 1024 * 1024
+"""The same of objects: the next one is brought while one is copied."""
 
 
 def assign_to_tasks(
@@ -365,9 +367,10 @@ def assign_to_tasks(
     return [task for task in tasks if task]
 
 
-def count_tasks(sizes_bytes: Sequence[int], parallelism: int) -> int:
+def count_tasks(sizes_bytes: Sequence[int], parallelism: int, *, are_objects: bool) -> int:
     """Choose how many tasks share the files: one per core, more where there is much to copy."""
-    return min(len(sizes_bytes), max(parallelism, -(-sum(sizes_bytes) // _TASK_BYTES)))
+    task_bytes = _OBJECT_TASK_BYTES if are_objects else _TASK_BYTES
+    return min(len(sizes_bytes), max(parallelism, -(-sum(sizes_bytes) // task_bytes)))
 
 
 _SEARCH_BYTES = 256 * _MEGABYTE

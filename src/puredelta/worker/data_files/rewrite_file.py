@@ -12,6 +12,7 @@ import functools
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -109,9 +110,15 @@ def rewrite(message: tuple[Fields, Sequence[Fields]]) -> list[Fields]:
     """
     limits = LIMITS_CODEC.decode(message[0])
     tasks = [REWRITE_TASKS.decode(fields) for fields in message[1]]
-    ahead = fetched_ahead(tasks, lambda task: task.source)
-    units = itertools.groupby(ahead, key=lambda t: -1 - t.ordinal if t.group is None else t.group)
-    answers = (one for _, unit in units for one in rewrite_together(list(unit), limits))
+    are_alone = all(task.group is None for task in tasks)
+    units = itertools.groupby(tasks, key=lambda t: -1 - t.ordinal if t.group is None else t.group)
+    # A file is opened before the next one is asked for: what came ahead is forgotten at the end.
+    with closing(fetched_ahead(tasks, lambda task: task.source, whole=are_alone)) as ahead:
+        answers = [
+            answer
+            for _, unit in units
+            for answer in rewrite_together([next(ahead) for _ in unit], limits)
+        ]
     return [FILE_ANSWERS.encode(answer) for answer in answers]
 
 
@@ -119,6 +126,8 @@ def rewrite(message: tuple[Fields, Sequence[Fields]]) -> list[Fields]:
 class FileValues:
     """New values of rows that stay in a file."""
 
+    source: OpenFile
+    """The file."""
     schema: pa.Schema
     """The columns that change, in the types of the table."""
     values: NewValues
@@ -184,7 +193,7 @@ def rewrite_with_values(
             require_known(source, one, limits)
         _require_stored(source, schema)
         _require_rows(source, update)
-        changes = FileValues(schema=schema, values=values, touched=update.touched)
+        changes = FileValues(source=source, schema=schema, values=values, touched=update.touched)
         (answer,) = rewrite_together([task], limits, changes=changes)
     except (OnlySparkError, MemoryError) as failure:
         return refused(update.ordinal, f"{label(update.source)}: {failure}")
@@ -232,7 +241,7 @@ def rewrite_together(
     files: list[_File] = []
     for task in tasks:
         try:
-            source = opened(task.source, describes=True)
+            source = opened(task.source, describes=True) if changes is None else changes.source
             require_read_alike(source, limits.only_spark)
             require_kept_rules(source, limits)
             _require_memory(source, limits)

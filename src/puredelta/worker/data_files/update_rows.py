@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from puredelta.worker.data_files.updated_file import FileUpdate, GroupRows, Positions, update_file
-from puredelta.worker.data_files.write_file import FILE_ANSWERS, refused
+from puredelta.worker.data_files.write_file import FILE_ANSWERS, FileAnswer, refused
+from puredelta.worker.range_file import fetched_ahead
 from puredelta.worker.read_rows import OnlySparkError
 from puredelta.worker.wire import LIMITS, Fields, Limits, codec_of
 
@@ -39,15 +40,21 @@ def update_stream(message: Fields, batches: Iterable[pa.RecordBatch]) -> Iterato
     order = UPDATE_ORDERS.decode(message)
     rows = OrderedRows(batches, order.schema)
     while (number := rows.file()) is not None:
-        task = order.files[number]
-        try:
-            answer = update_file(task, order.schema, partial(rows.of_range, number), order.limits)
-        except OnlySparkError as failure:
-            answer = refused(task.ordinal, failure)
-        if rows.pass_file(number) and answer.refusal is None:
-            answer = refused(task.ordinal, "new rows after the last row of a file")
-        packed = pickle.dumps(FILE_ANSWERS.encode(answer))
-        yield pa.RecordBatch.from_arrays([pa.array([packed], pa.binary())], ["answer"])
+        for task in fetched_ahead([order.files[number]], lambda file: file.source, whole=True):
+            answer = _written(task, order, rows, number)
+            packed = pickle.dumps(FILE_ANSWERS.encode(answer))
+            yield pa.RecordBatch.from_arrays([pa.array([packed], pa.binary())], ["answer"])
+
+
+def _written(task: FileUpdate, order: UpdateOrder, rows: OrderedRows, number: int) -> FileAnswer:
+    """Write a file with the next rows, and pass all of them."""
+    try:
+        answer = update_file(task, order.schema, partial(rows.of_range, number), order.limits)
+    except OnlySparkError as failure:
+        answer = refused(task.ordinal, failure)
+    if rows.pass_file(number) and answer.refusal is None:
+        return refused(task.ordinal, "new rows after the last row of a file")
+    return answer
 
 
 class OrderedRows:
