@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import pickle
 import sys
 import time
@@ -283,3 +284,25 @@ def test_what_was_opened_ahead_is_forgotten_where_the_reader_stops(
 
 def test_files_of_a_file_system_are_not_touched() -> None:
     assert list(fetched_ahead(["/no", "/such"], lambda path: path)) == ["/no", "/such"]
+
+
+@pytest.mark.parametrize("failure", [None, OSError, AttributeError])
+def test_a_whole_file_is_on_its_way_to_the_disk_before_the_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: type[Exception] | None
+) -> None:
+    advised: list[tuple[int, int, int]] = []
+
+    def advise(descriptor: int, *more: int) -> None:
+        assert os.fstat(descriptor).st_size == 3
+        advised.append(more)  # type: ignore[arg-type]
+        if failure is not None:
+            raise failure
+
+    monkeypatch.setattr(os, "posix_fadvise", advise)
+    new = NewFile(str(tmp_path / "x"))
+    with new.stream() as sink:
+        sink.write(b"abc")
+        assert not advised
+    assert new.finish(3)[0] == 3
+    assert advised == [(0, 0, os.POSIX_FADV_DONTNEED)]
+    assert (tmp_path / "x").read_bytes() == b"abc"
