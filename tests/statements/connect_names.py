@@ -102,7 +102,6 @@ def functions(spark: SparkSession, _: Path) -> Any:
     asked = spark.sql("SELECT counted(1), plain(1), more.other()")
     found = [asked.columns, [list(row) for row in asked.collect()]]
     spark.sql("INSERT INTO f SELECT counted(0) + 4")
-    spark.sql("CREATE VIEW called AS SELECT nested() AS n")
     spark.sql("CREATE TABLE filled USING delta AS SELECT listed.q FROM listed()")
     spark.sql(
         "MERGE INTO f USING (SELECT q FROM listed() WHERE q >= counted(0)) s ON f.id = s.q "
@@ -112,18 +111,25 @@ def functions(spark: SparkSession, _: Path) -> Any:
         *found,
         values(spark, "SELECT q FROM listed() l WHERE l.q > 1"),
         values(spark, "SELECT id FROM f WHERE id < counted(0)"),
-        values(spark, "SELECT n FROM called"),
         spark.table("filled").count(),
         spark.range(9).where("id = counted(0)").count(),
         spark.range(1).select(F.call_function("counted", F.col("id") + 2)).first()[0],
     ]
 
 
+def nested_functions(spark: SparkSession, _: Path) -> Any:
+    """A function that calls another one beside an aggregate, in a view and alone."""
+    spark.sql(
+        "CREATE FUNCTION nested() RETURNS BIGINT RETURN (SELECT sum(q) + counted(0) FROM listed())"
+    )
+    spark.sql("CREATE VIEW called AS SELECT nested() AS n")
+    return [values(spark, "SELECT n FROM called"), values(spark, "SELECT nested()")]
+
+
 _COUNTED = "(SELECT count(*) FROM f WHERE id >= x)"
 _FUNCTIONS = (
     "CREATE FUNCTION counted(x BIGINT COMMENT 'its') RETURNS BIGINT RETURN " + _COUNTED,
     "CREATE FUNCTION listed() RETURNS TABLE (q BIGINT, `a b` STRING) RETURN SELECT id, 'x' FROM f",
-    "CREATE FUNCTION nested() RETURNS BIGINT RETURN (SELECT sum(q) + counted(0) FROM listed())",
     "CREATE FUNCTION plain(x BIGINT) RETURNS BIGINT RETURN x + 1",
     "CREATE FUNCTION more.other() RETURNS BIGINT RETURN (SELECT count(*) FROM more.only)",
 )
@@ -390,6 +396,7 @@ CHECKS: tuple[Callable[[SparkSession, Path], Any], ...] = (
     frames,
     expressions,
     functions,
+    nested_functions,
     views,
     changed_tables,
     qualifiers,
