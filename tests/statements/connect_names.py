@@ -370,6 +370,39 @@ def recorded(spark: SparkSession, directory: Path) -> Any:
     return replayed(spark, directory, all_cases()[::SAMPLE_EVERY])
 
 
+def required_columns(spark: SparkSession, directory: Path) -> Any:
+    """NOT NULL is shown as in a classic session: of columns, and of what comes of them."""
+    path = directory / "required"
+    spark.sql(
+        "CREATE TABLE required (id BIGINT NOT NULL, p STRING NOT NULL, s STRUCT<a: INT NOT NULL>) "
+        f"USING delta PARTITIONED BY (p) LOCATION '{path}' "
+        "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
+    )
+    spark.sql(
+        "INSERT INTO required VALUES (1, 'x', named_struct('a', 1)), (2, 'y', named_struct('a', 2))"
+    )
+    spark.sql("CREATE VIEW of_required AS SELECT id, p FROM required")
+    rows = spark.table("required")
+    feed = spark.read.option("readChangeFeed", "true").option("startingVersion", 0)
+    frames = (
+        rows,
+        spark.read.format("delta").load(str(path)),
+        spark.sql("SELECT * FROM required"),
+        spark.sql("SELECT s.a, id FROM required VERSION AS OF 1 WHERE id > 5"),
+        spark.table("of_required"),
+        feed.table("required").select("id", "p", "_change_type"),
+        rows.selectExpr("id + 1 AS x", "upper(p) AS y", "s.a"),
+        spark.range(3).join(rows.select("id", "p"), "id", "left"),
+    )
+    shown = [["?" if field.nullable else "!" for field in frame.schema] for frame in frames]
+    found = [
+        spark.sql("SELECT p, count(*) FROM required GROUP BY p ORDER BY p").collect(),
+        spark.sql("SELECT id FROM required WHERE id IS NULL").collect(),
+        spark.sql("SELECT coalesce(id, 5) FROM required WHERE id > 1").collect(),
+    ]
+    return [list(map("".join, shown)), [[list(row) for row in rows] for rows in found]]
+
+
 def changed_tables(spark: SparkSession, directory: Path) -> Any:
     """Views over tables that got columns after them, or that have more than their entries."""
     place = str(directory / "wide")
@@ -409,6 +442,7 @@ CHECKS: tuple[Callable[[SparkSession, Path], Any], ...] = (
     mapped_by_id,
     scripts,
     recorded,
+    required_columns,
     requests,
 )
 

@@ -100,6 +100,10 @@ EXPECTED: dict[str, Any] = {
     "mapped_by_id": [[[10, 1, 7], [30, 2, 8]]] * 2,
     "scripts": [*["DELTA_UNSUPPORTED_ON_CONNECT"] * 3, "none", False],
     "recorded": {},
+    "required_columns": [
+        ["!!?", "!!?", "!!?", "?!", "!!", "!!?", "!!?", "!?"],
+        [[["x", 1], ["y", 1]], [], [[2]]],
+    ],
     "requests": [[1, 0], [1, 0]],
 }
 

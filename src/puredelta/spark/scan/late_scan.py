@@ -70,12 +70,15 @@ class LateScan:
     def shows_as_read(self) -> bool:
         """Whether the server says of the columns that it reads what a frame shows of them.
 
-        Values of partitions are constants, which are never NULL there, and have no comment.
+        Values of partitions are constants, which are never NULL there, and have no comment. A
+        column that is read from files may be NULL there.
         """
         config = self.files.config
         is_mapped = config.column_mapping is not ColumnMappingMode.NONE
         has_metadata = any(field.metadata for field in self.shown.fields)
-        return not (self.by_column or config.partition_columns or is_mapped or has_metadata)
+        has_required = not all(field.nullable for field in self.shown.fields)
+        is_other = is_mapped or has_metadata or has_required
+        return not (self.by_column or config.partition_columns or is_other)
 
     def columns(self) -> list[Column]:
         """Return the columns as conditions name them."""

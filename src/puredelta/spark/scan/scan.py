@@ -58,7 +58,7 @@ from puredelta.spark.session.session import (
     settings_of,
     version_of_spark,
 )
-from puredelta.spark.session.types import struct_as_nullable, without_table_metadata
+from puredelta.spark.session.types import as_nullable, without_table_metadata
 from puredelta.spark.values.char_varchar import read_limits
 from puredelta.store.base import Store
 from puredelta.store.registry import open_store
@@ -133,8 +133,11 @@ def _selected(rows: DataFrame, read: ScanColumns, *, with_position: bool) -> Dat
 
 
 def _shown(read: ScanColumns) -> T.StructType:
-    """Return the columns that a frame of a client shows."""
-    return struct_as_nullable(without_table_metadata(read.wanted))
+    """Return the columns that a frame of a client shows; what is nested may be NULL."""
+    columns = without_table_metadata(read.wanted).fields
+    return T.StructType(
+        [T.StructField(f.name, as_nullable(f.dataType), f.nullable, f.metadata) for f in columns]
+    )
 
 
 def _late_scan(
