@@ -58,6 +58,11 @@ OTHER_COLUMNS = T.StructType(
         T.StructField("z", T.IntegerType()),
         T.StructField("c", T.CharType(3)),
         T.StructField("id", T.VarcharType(3), metadata={"comment": "v"}),
+        T.StructField(
+            "k",
+            T.StringType(),
+            metadata={"__CHAR_VARCHAR_TYPE_STRING": "char(4)", "comment": "as in the log"},
+        ),
     ]
 )
 COMMENT = "it's\nLocation: Berlin\nProvider: parquet"

@@ -41,7 +41,12 @@ from puredelta.spark.jvm.catalog import (
 from puredelta.spark.jvm.gateway import JVM_ERRORS
 from puredelta.spark.session.names import FORMAT, path_in_name, quote_name
 from puredelta.spark.session.session import is_connect
-from puredelta.spark.session.types import quoted_text, struct_as_nullable, without_table_metadata
+from puredelta.spark.session.types import (
+    quoted_text,
+    struct_as_nullable,
+    with_length,
+    without_table_metadata,
+)
 from puredelta.store.registry import has_scheme
 
 _PARTS_MAX = 3
@@ -293,9 +298,8 @@ def require_possible(spark: SparkSession, name: EntryName) -> None:
 
 def update_columns(spark: SparkSession, name: EntryName, columns: T.StructType) -> None:
     """List other columns for an entry. The table's definition is in its log, not here."""
-    session_catalog(spark).update_entry_columns(
-        spark, name.database, name.name, listed_columns(columns)
-    )
+    listed = T.StructType([with_length(field) for field in listed_columns(columns).fields])
+    session_catalog(spark).update_entry_columns(spark, name.database, name.name, listed)
 
 
 def follow_columns(spark: SparkSession, name: EntryName, columns: T.StructType) -> None:

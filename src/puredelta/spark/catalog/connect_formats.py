@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import re
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import Any
@@ -26,7 +25,7 @@ from puredelta.spark.jvm.catalog import SESSION_CATALOG, StoredEntry, StoredPart
 from puredelta.spark.jvm.gateway import JVM_ERRORS
 from puredelta.spark.session.names import FORMAT, quote, quote_name
 from puredelta.spark.session.server import run_on_server
-from puredelta.spark.session.types import quoted_text
+from puredelta.spark.session.types import quoted_text, with_length
 
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _PURGE = "external.table.purge"
@@ -185,18 +184,4 @@ def _columns(spark: SparkSession, table: str) -> T.StructType:
     frames: Any = importlib.import_module("pyspark.sql.connect.dataframe")
     plans: Any = importlib.import_module("pyspark.sql.connect.plan")
     schema: T.StructType = frames.DataFrame(plans.Read(table), spark).schema
-    return T.StructType([_with_length(field) for field in schema.fields])
-
-
-def _with_length(field: T.StructField) -> T.StructField:
-    """Return a column with the type that the catalog keeps, which readers see as a string."""
-    found = _LENGTH.fullmatch(field.metadata.get(_TYPE, ""))
-    if found is None:
-        return field
-    kind = T.CharType if found["kind"] == "char" else T.VarcharType
-    rest = {key: value for key, value in field.metadata.items() if key != _TYPE}
-    return T.StructField(field.name, kind(int(found["length"])), field.nullable, rest)
-
-
-_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
-_LENGTH = re.compile(r"(?P<kind>char|varchar)\((?P<length>\d+)\)")
+    return T.StructType([with_length(field) for field in schema.fields])

@@ -10,6 +10,7 @@ Spark hands rows to its Python workers, and takes rows from them, in the same ty
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -38,6 +39,7 @@ from puredelta.protocol.schema.types import (
     StructType,
     is_spatial,
 )
+from puredelta.protocol.table.table_config import CHAR_VARCHAR
 from puredelta.worker.file_columns import spatial_type
 
 _TABLE_METADATA = (
@@ -341,3 +343,16 @@ def _arrow_type(
             raise _NotInArrowError("", data_type)
         case _:
             assert_never(data_type)
+
+
+def with_length(field: T.StructField) -> T.StructField:
+    """Return a column with the type that the catalog keeps, which readers see as a string."""
+    found = _LENGTH.fullmatch(field.metadata.get(CHAR_VARCHAR, ""))
+    if found is None:
+        return field
+    kind = T.CharType if found["kind"] == "char" else T.VarcharType
+    rest = {key: value for key, value in field.metadata.items() if key != CHAR_VARCHAR}
+    return T.StructField(field.name, kind(int(found["length"])), field.nullable, rest)
+
+
+_LENGTH = re.compile(r"(?P<kind>char|varchar)\((?P<length>\d+)\)")
