@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,34 @@ from typing_extensions import Self
 ROOT = Path(__file__).resolve().parent.parent
 SECONDS_MAX = 900
 URL_VARIABLE = "PUREDELTA_CONNECT_URL"
+
+AMOUNTS = ("sample", pytest.param("every", marks=pytest.mark.thorough))
+"""How much a program is asked: params of the fixture that runs it."""
+of_every = pytest.mark.parametrize("answers", AMOUNTS[1:], indirect=True)
+"""Marks a test of what the sample of a program leaves out."""
+Checks = Sequence[Callable[..., Any]]
+
+
+def each_check(checks: Mapping[str, Sequence[Any]]) -> pytest.MarkDecorator:
+    """Make a test of each ``check``, or name of one, that an amount of ``answers`` has."""
+    cases = [
+        pytest.param(amount, getattr(check, "__name__", check), marks=marks)
+        for amount, marks in (("sample", ()), ("every", pytest.mark.thorough))
+        for check in checks[amount]
+    ]
+    of = ("answers", "check")
+    return pytest.mark.parametrize(of, cases, indirect=of[:1], scope="module")
+
+
+def answers_to(checks: Checks, *sessions: Any, directory: Path) -> dict[str, Any]:
+    """Make checks, each with the sessions and a directory of its own; a test shows what failed."""
+    found: dict[str, Any] = {}
+    for check in checks:
+        try:
+            found[check.__name__] = check(*sessions, directory / check.__name__)
+        except Exception as error:  # noqa: BLE001, PERF203
+            found[check.__name__] = f"{type(error).__name__}: {error}"[:3000]
+    return found
 
 
 def ask(

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import _mark_samples
+from tests.connect_session import each_check
 
 
 class Case:
@@ -36,3 +37,9 @@ def test_the_first_case_of_each_test_and_some_others_are_in_the_sample() -> None
     assert 60 < sum(not case.later for case in one) < 140
     assert [case.later for case in one] == [case.later for case in other]
     assert not any(case.later for case in whole)
+
+
+def test_a_program_is_asked_for_its_sample_and_later_for_every_check() -> None:
+    _, cases = each_check({"sample": ["a"], "every": ["a", "b"]}).mark.args
+    assert [case.values for case in cases] == [("sample", "a"), ("every", "a"), ("every", "b")]
+    assert [[mark.name for mark in case.marks] for case in cases] == [[], *[["thorough"]] * 2]

@@ -1,6 +1,6 @@
 """What `test_connect_streams` asks of a Connect server whose Python lacks this package.
 
-``connect_streams DIRECTORY CHECK...`` starts the server and asks what is named.
+``connect_streams DIRECTORY sample|every`` starts the server and asks it.
 ``connect_streams DIRECTORY sc://...`` is a client of it that starts a query which never ends, and
 kills itself.
 """
@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,8 @@ from pyspark.sql import DataFrame, SparkSession
 import puredelta
 from puredelta.errors import DeltaError
 from puredelta.tables import DeltaTable
+from tests.connect_session import answers_to
 
-SLOW = "Spark gives a Python worker ten seconds to start"
 _TRIES = 6
 
 
@@ -197,8 +197,10 @@ def iceberg_compat(spark: SparkSession, directory: Path) -> Any:
     return [ids(spark, paths[1]), [add["tags"] for add in adds if add]]
 
 
-SAMPLE = (sink, between_tables, refused)
-LATER = (killed_client, iceberg_compat)
+AMOUNTS = {
+    "sample": (sink, refused),
+    "every": (sink, between_tables, refused, killed_client, iceberg_compat),
+}
 
 
 def without_package(directory: Path) -> None:
@@ -210,27 +212,22 @@ def without_package(directory: Path) -> None:
     os.environ["PYTHONPATH"] = str(hidden)
 
 
-def ask(directory: Path, names: Sequence[str]) -> dict[str, Any]:
-    """Let a new server answer the checks of these names."""
+def ask(directory: Path, amount: str) -> dict[str, Any]:
+    """Let a new server answer the checks of an amount."""
     without_package(directory)
     builder = SparkSession.builder.remote("local[2]")
     builder = builder.config("spark.sql.shuffle.partitions", "2")
     spark = builder.config("spark.sql.warehouse.dir", str(directory / "warehouse")).getOrCreate()
     puredelta.activate(spark)
-    found = {}
-    for check in (one for one in (*SAMPLE, *LATER) if one.__name__ in names):
+    for check in AMOUNTS[amount]:
         (directory / check.__name__).mkdir()
-        try:
-            found[check.__name__] = check(spark, directory / check.__name__)
-        except Exception as error:  # noqa: BLE001 - the test shows which
-            is_slow = "connect back" in str(error) or "ten seconds" in str(error)
-            found[check.__name__] = SLOW if is_slow else f"{type(error).__name__}: {error}"[:3000]
+    found = answers_to(AMOUNTS[amount], spark, directory=directory)
     spark.stop()
     return found
 
 
 if __name__ == "__main__":
-    place, *arguments = sys.argv[1:]
-    if arguments[0].startswith("sc://"):
-        die_in_query(SparkSession.builder.remote(arguments[0]).create(), Path(place))
-    print(json.dumps(ask(Path(place), arguments)))  # noqa: T201 - the answer
+    place, asked = sys.argv[1:]
+    if asked.startswith("sc://"):
+        die_in_query(SparkSession.builder.remote(asked).create(), Path(place))
+    print(json.dumps(ask(Path(place), asked)))  # noqa: T201 - the answer

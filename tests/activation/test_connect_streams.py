@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.activation.connect_streams import LATER, SAMPLE, SLOW
-from tests.connect_session import answers_of
+from tests.activation import connect_streams
+from tests.connect_session import AMOUNTS, answers_of, each_check
 
 UPDATE = "STREAMING UPDATE"
 EXPECTED: dict[str, Any] = {
@@ -25,22 +23,24 @@ EXPECTED: dict[str, Any] = {
 }
 
 
-def require_expected(directory: Path, checks: Sequence[Callable[..., Any]]) -> None:
-    """Start a Connect server of its own and compare what it answers."""
+_SLOW = ("connect back", "ten seconds")
+"""Words of the errors of a Python worker that did not start in the time that Spark gives it."""
+
+
+@pytest.fixture(scope="module", params=AMOUNTS)
+def answers(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Any]:
+    """Start a Connect server of its own and ask it."""
     pytest.importorskip("pyspark.sql.connect.proto", exc_type=ImportError)
-    names = [check.__name__ for check in checks]
-    answers = answers_of("tests.activation.connect_streams", directory, *names, seconds_max=1500)
-    if SLOW in answers.values():
-        pytest.skip(SLOW)
-    assert answers == {name: EXPECTED[name] for name in names}
+    directory = tmp_path_factory.mktemp("connect")
+    module = "tests.activation.connect_streams"
+    return answers_of(module, directory, request.param, seconds_max=1500)
 
 
 @pytest.mark.spark
-def test_streams_over_connect(tmp_path: Path) -> None:
-    require_expected(tmp_path, SAMPLE)
-
-
-@pytest.mark.spark
-@pytest.mark.thorough
-def test_a_killed_client_and_files_with_ids(tmp_path: Path) -> None:
-    require_expected(tmp_path, LATER)
+@each_check(connect_streams.AMOUNTS)
+def test_streams_over_connect(answers: dict[str, Any], check: str) -> None:
+    if any(words in str(answers[check]) for words in _SLOW):
+        pytest.skip("Spark gives a Python worker ten seconds to start")
+    assert answers[check] == EXPECTED[check]

@@ -2,9 +2,9 @@
 
 ``python -m tests.servers.connect_versions PYTHON...`` starts a stock server by the packages of each
 Python, one after the other, and a client of each Python beside it. A client asks what
-`tests.statements.connect_names` asks in every run of the tests. The matrix is printed: of each pair
-the number of checks whose answers are due, the limits of Spark among these, and the names of the
-other checks.
+`tests.statements.connect_names` asks in ``make thorough``. The matrix is printed: of each pair the
+number of checks whose answers are due, the limits of Spark among these, and the names of the other
+checks.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _is_due(found: Any, due: Any) -> bool:
 def differences(python: str, url: str, directory: Path, limits: Mapping[str, Limit]) -> list[str]:
     """Return the checks whose answers are not due for a client, or what it failed with."""
     run = subprocess.run(
-        [python, "-m", "tests.statements.connect_names", str(directory)],
+        [python, "-m", "tests.statements.connect_names", str(directory), "every"],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", URL_VARIABLE: url},
         check=False,

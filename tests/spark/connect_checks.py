@@ -44,7 +44,7 @@ from tests.activation.connect_check import activated, activated_sql
 from tests.commands import test_reader_settings as reader
 from tests.commands import test_row_changes as row_changes_of
 from tests.commands.hand_histories import random_history
-from tests.connect_session import connect_builder
+from tests.connect_session import Checks, answers_to, connect_builder
 from tests.spark.catalogs.connect_names import catalog_names
 from tests.spark.connect_maintenance import maintenance, progress
 from tests.spark.files import write_file
@@ -271,7 +271,7 @@ def workers(spark: SparkSession, _: Path) -> Any:
     return found.reason if isinstance(found, NotApplicable) else list(map(sorted, found))
 
 
-CHECKS: tuple[Callable[[SparkSession, Path], Any], ...] = (
+CHECKS: Checks = (
     session,
     rows,
     filtered,
@@ -302,25 +302,39 @@ CHECKS: tuple[Callable[[SparkSession, Path], Any], ...] = (
 )
 
 
+AMOUNTS = {
+    "sample": (
+        session,
+        rows,
+        positions,
+        staged,
+        mapped_by_name,
+        hidden,
+        cached,
+        time_travel,
+        instants,
+        changed_rows,
+        workers,
+        own_reads,
+        activated,
+        statements,
+    ),
+    "every": CHECKS,
+}
 DATABASE = "connect_checks"
 """Of names that the checks give: the server's catalog is that of other tests, too."""
 
 
-def main(directory: Path) -> None:
+def main(directory: Path, amount: str) -> None:
     spark = connect_builder().getOrCreate()
     spark.conf.set("spark.sql.session.timeZone", "America/New_York")
     spark.sql(f"CREATE DATABASE {DATABASE}")
     spark.catalog.setCurrentDatabase(DATABASE)
-    answers = {}
-    for check in CHECKS:
-        try:
-            answers[check.__name__] = check(spark, directory / check.__name__)
-        except Exception as error:  # noqa: BLE001, PERF203 - the test shows which
-            answers[check.__name__] = f"{type(error).__name__}: {error}"[:2000]
+    answers = answers_to(AMOUNTS[amount], spark, directory=directory)
     spark.sql(f"DROP DATABASE {DATABASE} CASCADE")
     spark.stop()
     print(json.dumps(answers))  # noqa: T201 - the answer
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2])

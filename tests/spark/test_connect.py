@@ -6,15 +6,17 @@ from typing import Any
 
 import pytest
 
-from tests.connect_session import ask
+from tests.connect_session import AMOUNTS, ask, each_check
 from tests.spark import connect_checks
 
 
-@pytest.fixture(scope="module")
-def answers(tmp_path_factory: pytest.TempPathFactory, connect_server: str) -> dict[str, Any]:
-    """Ask one Connect session everything."""
+@pytest.fixture(scope="module", params=AMOUNTS)
+def answers(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, connect_server: str
+) -> dict[str, Any]:
+    """Ask one Connect session."""
     directory = tmp_path_factory.mktemp("connect")
-    return ask("tests.spark.connect_checks", directory, server=connect_server)
+    return ask("tests.spark.connect_checks", directory, request.param, server=connect_server)
 
 
 EXPECTED: dict[str, Any] = {
@@ -179,6 +181,6 @@ EXPECTED: dict[str, Any] = {
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("check", [check.__name__ for check in connect_checks.CHECKS])
+@each_check(connect_checks.AMOUNTS)
 def test_connect(answers: dict[str, Any], check: str) -> None:
     assert answers[check] == EXPECTED[check]

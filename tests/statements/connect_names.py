@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from pyspark.sql import functions as F
 import puredelta
 from puredelta.errors import DeltaError
 from puredelta.spark.catalog.connect_entries import run_command
-from tests.connect_session import Requests, connect_builder
+from tests.connect_session import Checks, Requests, answers_to, connect_builder
 from tests.corpus.case import all_cases
 from tests.corpus.connect_replay import replayed
 
@@ -424,7 +423,7 @@ def changed_tables(spark: SparkSession, directory: Path) -> Any:
     return [*found, shown(spark.table("wide").where("id = 1"))]
 
 
-CHECKS: tuple[Callable[[SparkSession, Path], Any], ...] = (
+CHECKS: Checks = (
     texts,
     frames,
     expressions,
@@ -445,6 +444,10 @@ CHECKS: tuple[Callable[[SparkSession, Path], Any], ...] = (
     required_columns,
     requests,
 )
+AMOUNTS = {
+    "sample": (texts, frames, views, others, made_again, databases, statements, scripts, requests),
+    "every": CHECKS,
+}
 
 
 def prepare(spark: SparkSession, directory: Path) -> None:
@@ -463,15 +466,10 @@ def prepare(spark: SparkSession, directory: Path) -> None:
     spark.sql("CREATE VIEW renamed (a, b) AS SELECT id, k FROM more.t")
 
 
-def answers(spark: SparkSession, directory: Path) -> dict[str, Any]:
+def answers(spark: SparkSession, directory: Path, amount: str) -> dict[str, Any]:
     prepare(spark, directory)
     assert puredelta.activate(spark)
-    found = {}
-    for check in CHECKS:
-        try:
-            found[check.__name__] = check(spark, directory / check.__name__)
-        except Exception as error:  # noqa: BLE001, PERF203 - the test shows which
-            found[check.__name__] = f"{type(error).__name__}: {error}"[:2000]
+    found = answers_to(AMOUNTS[amount], spark, directory=directory)
     puredelta.deactivate()
     for database in (OTHER, DATABASE):
         spark.sql(f"DROP DATABASE {database} CASCADE")
@@ -481,6 +479,6 @@ def answers(spark: SparkSession, directory: Path) -> dict[str, Any]:
 if __name__ == "__main__":
     session = connect_builder().getOrCreate()
     session.conf.set("spark.sql.session.timeZone", "UTC")
-    found_answers = answers(session, Path(sys.argv[1]))
+    found_answers = answers(session, Path(sys.argv[1]), sys.argv[2])
     session.stop()
     print(json.dumps(found_answers))  # noqa: T201 - the answer

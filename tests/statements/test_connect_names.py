@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.connect_session import ask
+from tests.connect_session import AMOUNTS, ask, each_check
 
-pytest.importorskip("puredelta.spark.catalog.connect_entries", exc_type=ImportError)
+connect_names = pytest.importorskip("tests.statements.connect_names", exc_type=ImportError)
 
 EXPECTED: dict[str, Any] = {
     "texts": [[50], [7], [9], [4], [5], [5], [1000], [1000], 1000, [5], [1000], [2, 3], [0]],
@@ -108,14 +108,16 @@ EXPECTED: dict[str, Any] = {
 }
 
 
-@pytest.fixture(scope="module")
-def answers(tmp_path_factory: pytest.TempPathFactory, connect_server: str) -> dict[str, Any]:
-    """Ask one Connect session everything."""
+@pytest.fixture(scope="module", params=AMOUNTS)
+def answers(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, connect_server: str
+) -> dict[str, Any]:
+    """Ask one Connect session."""
     directory = tmp_path_factory.mktemp("connect")
-    return ask("tests.statements.connect_names", directory, server=connect_server)
+    return ask("tests.statements.connect_names", directory, request.param, server=connect_server)
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("check", list(EXPECTED))
+@each_check(connect_names.AMOUNTS)
 def test_connect(answers: dict[str, Any], check: str) -> None:
     assert answers[check] == EXPECTED[check]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,7 @@ from tests.commands.dml.tables import (
     update_by_source,
 )
 from tests.commands.filled import defaulted, generated, identity, lay_empty
-from tests.connect_session import connect_builder
+from tests.connect_session import answers_to, connect_builder
 
 SCHEMA = pa.schema([("id", pa.int64()), ("p", pa.string()), ("v", pa.int64())])
 MERGES: dict[str, tuple[Clause, ...]] = {
@@ -60,10 +60,20 @@ MERGES: dict[str, tuple[Clause, ...]] = {
     ),
 }
 
+AMOUNTS_OF_MERGES = {"sample": ("upsert", "by_source"), "every": tuple(MERGES)}
 
-def main(directory: Path) -> None:
+
+def main(directory: Path, amount: str) -> None:
     spark = connect_builder().getOrCreate()
     spark.conf.set("spark.sql.session.timeZone", "UTC")
+    answers = merges(spark, directory, AMOUNTS_OF_MERGES[amount])
+    answers |= answers_to(AMOUNTS[amount], spark, directory=directory)
+    spark.stop()
+    print(json.dumps(answers))  # noqa: T201 - how the test is answered
+
+
+def merges(spark: SparkSession, directory: Path, names: Iterable[str]) -> dict[str, object]:
+    """Run the merges, and note what workers do for them."""
     answers: dict[str, object] = {}
     lookups: list[str] = []
     copies: list[str] = []
@@ -79,7 +89,8 @@ def main(directory: Path) -> None:
     search.look_up_keys = noted(look_up_keys, lookups)  # type: ignore[attr-defined]
     write.plan_copy = noted(plan_copy, copies)  # type: ignore[attr-defined]
     tasks = tasks_of_workers(spark)
-    for name, clauses in MERGES.items():
+    for name in names:
+        clauses = MERGES[name]
         root = directory / name
         rows = [[{"id": n, "p": "a", "v": n} for n in range(k, k + 10)] for k in range(0, 40, 10)]
         log = lay_table(root, SCHEMA, rows)
@@ -95,20 +106,7 @@ def main(directory: Path) -> None:
             [len(left), sum(r["id"] for r in left), sum(r["v"] for r in left)],
             sorted(data_files(root) - before - active),
         ]
-    answers["lookups"] = lookups[:]
-    answers["copies"] = copies[:]
-    answers["tasks"] = tasks[:]
-    answers["changes"] = changes(spark, directory / "changes")
-    answers["with_features"] = with_features(spark, directory / "with_features")
-    answers["dropped_features"] = dropped_features(spark, directory / "dropped_features")
-    answers["filled_columns"] = filled_columns(spark, directory / "filled_columns")
-    answers["bound_columns"] = bound_columns(spark, directory / "bound_columns")
-    answers["sides"] = sides_of_a_join(spark, directory / "sides")
-    answers["legacy"] = legacy(spark, directory / "legacy")
-    answers["refused"] = refused(spark, directory / "refused")
-    answers["moments"] = moments(spark, directory / "moments")
-    spark.stop()
-    print(json.dumps(answers))  # noqa: T201 - how the test is answered
+    return {**answers, "lookups": lookups[:], "copies": copies[:], "tasks": tasks[:]}
 
 
 def tasks_of_workers(spark: SparkSession) -> list[str]:
@@ -304,5 +302,19 @@ def refused(spark: SparkSession, root: Path) -> list[object]:
     return []
 
 
+CHECKS = (
+    changes,
+    with_features,
+    dropped_features,
+    filled_columns,
+    bound_columns,
+    sides_of_a_join,
+    legacy,
+    refused,
+    moments,
+)
+AMOUNTS = {"sample": (changes, bound_columns, refused), "every": CHECKS}
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2])

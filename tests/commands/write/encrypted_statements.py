@@ -31,7 +31,7 @@ ASKED: Mapping[str, str] = {
 PLAIN = {"parquet.encryption.footer.key": "", "parquet.encryption.column.keys": ""}
 """Options of a write that is plain although its session asks for encryption."""
 PLAIN_FOOTER = {**ASKED, "parquet.encryption.plaintext.footer": "true"}
-SAMPLE = (("cdf", "merge"), ("plain", "delete"))
+SAMPLE = (("cdf", "merge"),)
 WAYS = ("session", "hadoop", "context", "xml", "plain-footer")
 
 

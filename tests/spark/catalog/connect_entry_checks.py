@@ -38,7 +38,7 @@ from puredelta.spark.catalog.connect_entries import entry_source
 from puredelta.spark.jvm.catalog import CatalogTable, ViewEntry, _plain, _raw_entry
 from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.storage import open_log
-from tests.connect_session import Requests
+from tests.connect_session import Requests, answers_to
 
 COLUMNS = T.StructType(
     [
@@ -274,6 +274,7 @@ def requests(spark: SparkSession, _: SparkSession, root: Path) -> Any:
 
 
 CHECKS = (same_entries, names, places, taken_back, unreadable, converted, requests)
+AMOUNTS = {"sample": (same_entries, names, places, taken_back, requests), "every": CHECKS}
 
 
 def session_of(root: Path, kind: str) -> SparkSession:
@@ -296,21 +297,16 @@ def session_of(root: Path, kind: str) -> SparkSession:
     return spark
 
 
-def main(root: Path, kind: str) -> None:
+def main(root: Path, kind: str, amount: str) -> None:
     spark = session_of(root, kind)
     classic: Any = SparkSession._instantiatedSession
     classic.sparkContext.setLogLevel("OFF")
     classic.dataSource.register(entry_source())
     session_catalog(spark).run_command(spark, "CREATE DATABASE db")
-    answers = {}
-    for check in CHECKS:
-        try:
-            answers[check.__name__] = check(spark, classic, root / check.__name__)
-        except Exception as error:  # noqa: BLE001, PERF203 - the test shows which
-            answers[check.__name__] = f"{type(error).__name__}: {error}"[:2000]
+    answers = answers_to(AMOUNTS[amount], spark, classic, directory=root)
     spark.stop()
     print(json.dumps(answers))  # noqa: T201 - the answer
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    main(Path(sys.argv[1]), *sys.argv[2:])

@@ -13,14 +13,21 @@ from puredelta.spark.catalog.connect_entries import _ShownEntry, kept_view_query
 from puredelta.spark.jvm.catalog import ViewEntry
 from tests.connect_session import ask
 
+IN_EVERY = [
+    pytest.param((kind, "every"), id=f"{kind}-every", marks=pytest.mark.thorough)
+    for kind in ("in-memory", "hive")
+]
+of_every = pytest.mark.parametrize("answers", IN_EVERY, indirect=True)
+
 
 @pytest.fixture(
-    scope="module", params=["in-memory", pytest.param("hive", marks=pytest.mark.thorough)]
+    scope="module", params=[pytest.param(("in-memory", "sample"), id="in-memory"), *IN_EVERY]
 )
 def answers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Ask a server with each kind of session catalog."""
-    directory = tmp_path_factory.mktemp(f"connect-{request.param}")
-    return ask("tests.spark.catalog.connect_entry_checks", directory, request.param)
+    kind, amount = request.param
+    directory = tmp_path_factory.mktemp(f"connect-{kind}")
+    return ask("tests.spark.catalog.connect_entry_checks", directory, kind, amount)
 
 
 @pytest.mark.spark
@@ -60,6 +67,7 @@ def test_an_entry_is_taken_back_without_its_directory(answers: Any) -> None:
 
 
 @pytest.mark.spark
+@of_every
 def test_no_session_reads_the_files_of_an_entry(answers: Any) -> None:
     unknown, known = answers["unreadable"]
     assert "not refused" not in unknown
@@ -67,6 +75,7 @@ def test_no_session_reads_the_files_of_an_entry(answers: Any) -> None:
 
 
 @pytest.mark.spark
+@of_every
 def test_convert_makes_the_entry_of_a_table_at_a_location(answers: Any) -> None:
     """The first commit is that of a classic session; a managed table and an undo are refused."""
     refused = "DELTA_UNSUPPORTED_ON_CONNECT"

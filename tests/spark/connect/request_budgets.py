@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import puredelta
 from puredelta.spark.session import session as sessions
 from puredelta.tables import DeltaTable
 
+Amounts = Mapping[str, Sequence[str]]
 MERGE = (
     "MERGE INTO {} t USING s ON t.id = s.id "
     "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
@@ -50,19 +53,27 @@ class Sent(Counter[str]):
         return [self[name] for name in ("ExecutePlan", "AnalyzePlan", "Config")]
 
 
-CALLS = (
-    "activate",
-    "first write",
-    "append",
-    "merge by name",
-    "merge by path",
-    "merge by builder",
-    "delete",
-)
-QUERIES = ("query by load", "query by table", "query by text")
+CALLS: Amounts = {
+    "sample": ("activate", "first write", "append", "merge by name"),
+    "every": (
+        "activate",
+        "first write",
+        "append",
+        "merge by name",
+        "merge by path",
+        "merge by builder",
+        "delete",
+    ),
+}
+QUERIES: Amounts = {
+    "sample": ("query by text",),
+    "every": ("query by load", "query by table", "query by text"),
+}
+JOINS: Amounts = {"sample": ("join with t",), "every": ("join with t", "join with parts")}
 
 
-def ask(spark: SparkSession, directory: Path) -> dict[str, Any]:
+def ask(spark: SparkSession, directory: Path, amount: str) -> dict[str, Any]:
+    asked = {*CALLS[amount], *QUERIES[amount], *JOINS[amount]}
     sessions.SETTINGS_KEPT_SECONDS = 3600.0  # however slow this machine is
     sent, path = Sent(spark), str(directory / "t")
     found: dict[str, Any] = {"activate": sent.of(lambda: puredelta.activate(spark))}
@@ -73,40 +84,64 @@ def ask(spark: SparkSession, directory: Path) -> dict[str, Any]:
     rows.write.format("delta").saveAsTable("t")
     spark.sql("SELECT id, 7L AS p FROM range(50, 150)").createOrReplaceTempView("s")
     spark.sql(MERGE.format("t"))
-    found["merge by name"] = sent.of(lambda: spark.sql(MERGE.format("t")).collect())
-    found["merge by path"] = sent.of(lambda: spark.sql(MERGE.format(f"delta.`{path}`")).collect())
-    source, table = spark.table("s").alias("s"), DeltaTable.forName(spark, "t").alias("t")
-    merge = table.merge(source, "t.id = s.id").whenMatchedUpdateAll().whenNotMatchedInsertAll()
-    found["merge by builder"] = sent.of(merge.execute)
-    found["delete"] = sent.of(lambda: spark.sql("DELETE FROM t WHERE id = 3").collect())
+    for name, call in _statements(spark, path).items():
+        if name in asked:
+            found[name] = sent.of(call)
     rows.write.parquet(f"{path}-plain")
     rows.write.saveAsTable("plain")
-    queries = {
-        "load": lambda kind, of: spark.read.format(kind).load(of).where("id = 5").collect(),
-        "table": lambda _, of: spark.table(of).where(F.col("id") == 5).collect(),
-        "text": lambda _, of: spark.sql(f"SELECT * FROM {of} WHERE id = 5").collect(),
-    }
-    for name, query in queries.items():
-        mine, plain = (path, f"{path}-plain") if name == "load" else ("t", "plain")
-        query("delta", mine)
-        query("parquet", plain)
-        ours = sent.of(lambda query=query, mine=mine: query("delta", mine))  # type: ignore[misc]
-        others = sent.of(lambda query=query, plain=plain: query("parquet", plain))  # type: ignore[misc]
-        found[f"query by {name}"] = [ours, others]
+    for name, query in _queries(spark).items():
+        if name in asked:
+            ours, plain = (path, f"{path}-plain") if name == "query by load" else ("t", "plain")
+            both = partial(query, "delta", ours), partial(query, "parquet", plain)
+            found[name] = _both(sent, *both)
     spark.sql(f"SELECT * FROM parquet.`{path}-plain`").collect()
     rows.write.format("delta").partitionBy("p").saveAsTable("parts")
     for other in ("t", "parts"):
-        text = f"SELECT a.id, count(*) FROM t a JOIN {other} b ON a.id = b.id + 1 GROUP BY 1"
-        spark.sql("USE default")  # all names are forgotten
-        sent.relations.clear()
-        requests = sent.of(lambda text=text: spark.sql(text).collect())  # type: ignore[misc]
-        of_columns, of_rows = sent.relations
-        found[f"join with {other}"] = [requests, of_columns == of_rows]
+        if f"join with {other}" in asked:
+            found[f"join with {other}"] = _join(spark, sent, other)
     return found
+
+
+def _statements(spark: SparkSession, path: str) -> dict[str, Callable[[], object]]:
+    source, table = spark.table("s").alias("s"), DeltaTable.forName(spark, "t").alias("t")
+    merge = table.merge(source, "t.id = s.id").whenMatchedUpdateAll().whenNotMatchedInsertAll()
+    return {
+        "merge by name": lambda: spark.sql(MERGE.format("t")).collect(),
+        "merge by path": lambda: spark.sql(MERGE.format(f"delta.`{path}`")).collect(),
+        "merge by builder": merge.execute,
+        "delete": lambda: spark.sql("DELETE FROM t WHERE id = 3").collect(),
+    }
+
+
+def _queries(spark: SparkSession) -> dict[str, Callable[[str, str], object]]:
+    """Return queries of a format, and of a path or a name."""
+    return {
+        "query by load": lambda kind, of: (
+            spark.read.format(kind).load(of).where("id = 5").collect()
+        ),
+        "query by table": lambda _, of: spark.table(of).where(F.col("id") == 5).collect(),
+        "query by text": lambda _, of: spark.sql(f"SELECT * FROM {of} WHERE id = 5").collect(),
+    }
+
+
+def _both(sent: Sent, ours: Callable[[], object], plain: Callable[[], object]) -> list[list[int]]:
+    """Return the requests of a query of a Delta table and of Parquet files that are known."""
+    ours()
+    plain()
+    return [sent.of(ours), sent.of(plain)]
+
+
+def _join(spark: SparkSession, sent: Sent, other: str) -> list[Any]:
+    text = f"SELECT a.id, count(*) FROM t a JOIN {other} b ON a.id = b.id + 1 GROUP BY 1"
+    spark.sql("USE default")  # all names are forgotten
+    sent.relations.clear()
+    requests = sent.of(lambda: spark.sql(text).collect())
+    of_columns, of_rows = sent.relations
+    return [requests, of_columns == of_rows]
 
 
 if __name__ == "__main__":
     session = SparkSession.builder.remote("local[2]").getOrCreate()
-    answers = ask(session, Path(sys.argv[1]))
+    answers = ask(session, Path(sys.argv[1]), sys.argv[2])
     session.stop()
     print(json.dumps(answers))  # noqa: T201 - the answer

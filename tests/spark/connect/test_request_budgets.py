@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.connect_session import answers_and_log_of
-from tests.spark.connect.request_budgets import CALLS, QUERIES
+from tests.connect_session import AMOUNTS, answers_and_log_of, each_check
+from tests.spark.connect.request_budgets import CALLS, JOINS, QUERIES
 
 MOST_REQUESTS = {
     "activate": 1,
@@ -24,38 +24,40 @@ before.
 """
 
 
-@pytest.fixture(scope="module")
-def answers(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], str]:
-    """Start one Connect session of its own and ask it everything."""
+@pytest.fixture(scope="module", params=AMOUNTS)
+def answers(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[dict[str, Any], str]:
+    """Start one Connect session of its own and ask it."""
     pytest.importorskip("pyspark.sql.connect.proto", exc_type=ImportError)
-    directory = tmp_path_factory.mktemp("connect")
-    return answers_and_log_of("tests.spark.connect.request_budgets", directory, seconds_max=900)
+    directory, module = tmp_path_factory.mktemp("connect"), "tests.spark.connect.request_budgets"
+    return answers_and_log_of(module, directory, request.param, seconds_max=900)
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("call", CALLS)
-def test_requests_of_a_call(answers: tuple[dict[str, Any], str], call: str) -> None:
-    assert sum(answers[0][call]) <= MOST_REQUESTS[call], answers[0][call]
+@each_check(CALLS)
+def test_requests_of_a_call(answers: tuple[dict[str, Any], str], check: str) -> None:
+    assert sum(answers[0][check]) <= MOST_REQUESTS[check], answers[0][check]
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("query", QUERIES)
+@each_check(QUERIES)
 def test_a_query_sends_one_request_more_than_one_of_parquet(
-    answers: tuple[dict[str, Any], str], query: str
+    answers: tuple[dict[str, Any], str], check: str
 ) -> None:
-    ours, parquet = answers[0][query]
+    ours, parquet = answers[0][check]
     assert sum(ours) <= sum(parquet) + 1, (ours, parquet)
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(("other", "is_same"), [("t", True), ("parts", False)])
+@each_check(JOINS)
 def test_a_join_asks_once_for_its_names_and_once_for_its_columns(
-    answers: tuple[dict[str, Any], str], other: str, *, is_same: bool
+    answers: tuple[dict[str, Any], str], check: str
 ) -> None:
     """What is run is what was analyzed, unless the server says less of columns than the log."""
-    requests, analyzed_once = answers[0][f"join with {other}"]
+    requests, analyzed_once = answers[0][check]
     assert requests[:2] == [2, 1], requests
-    assert analyzed_once == is_same
+    assert analyzed_once == (check == "join with t")
 
 
 @pytest.mark.spark

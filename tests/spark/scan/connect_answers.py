@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import random
 import sys
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,7 @@ import puredelta
 from puredelta.spark.connect.messages import plan_of
 from puredelta.spark.scan import late_planner
 from puredelta.tables import DeltaTable
-from tests.connect_session import Requests, connect_builder
+from tests.connect_session import Requests, answers_to, connect_builder
 from tests.spark.scan.skipping_cases import many_types
 
 _PARTITIONS = ("p_int", "p_text", "p_day")
@@ -50,7 +48,7 @@ _LAYOUTS: dict[str, tuple[list[str], dict[str, str], str | None]] = {
     ),
     "without statistics": (["p_int"], {"delta.dataSkippingNumIndexedCols": "0"}, None),
 }
-QUERIES = {"sample": 8, "every": 24}
+QUERIES = {"sample": 3, "every": 24}
 """The generated queries of a layout."""
 ANSWERS: list[bool] = []
 """Whether each plan that was sent for rows had an answer."""
@@ -255,29 +253,20 @@ def settings(spark: SparkSession, directory: Path) -> Any:
     return found
 
 
-CHECKS: tuple[Callable[[SparkSession, Path], Any], ...] = (forms, left_alone, settings)
+AMOUNTS = {"sample": (forms, settings), "every": (forms, left_alone, settings)}
 
 
-def main() -> None:
+def main(directory: Path, amount: str) -> None:
     spark = connect_builder().getOrCreate()
     spark.conf.set("spark.sql.session.timeZone", "America/New_York")
     puredelta.activate(spark)
     _watch()
-    answers: dict[str, Any] = {}
-    directory, amount = Path(sys.argv[1]), sys.argv[2]
-    checks: dict[str, Callable[[], Any]] = {
-        "texts": lambda: texts(spark, directory / "texts", amount),
-        **{check.__name__: partial(check, spark, directory / check.__name__) for check in CHECKS},
-    }
-    for name, check in checks.items():
-        try:
-            answers[name] = check()
-        except Exception as error:  # noqa: BLE001, PERF203 - the test shows which
-            answers[name] = f"{type(error).__name__}: {error}"[:2000]
+    answers = {"texts": texts(spark, directory / "texts", amount)}
+    answers |= answers_to(AMOUNTS[amount], spark, directory=directory)
     puredelta.deactivate()
     spark.stop()
     print(json.dumps(answers))  # noqa: T201 - the answer
 
 
 if __name__ == "__main__":
-    main()
+    main(Path(sys.argv[1]), sys.argv[2])

@@ -7,7 +7,7 @@ import json
 import random
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 import puredelta
 from puredelta.spark.scan import connect_scan
 from puredelta.tables import DeltaTable
-from tests.connect_session import Requests, connect_builder
+from tests.connect_session import Checks, Requests, answers_to, connect_builder
 from tests.spark.scan.skipping_cases import KINDS, PARTITIONED_BY, conditions, many_types
 
 
@@ -357,7 +357,7 @@ def sessions(spark: SparkSession, directory: Path) -> Any:
     return [found[0], found[1:]]
 
 
-CHECKS: tuple[Callable[[SparkSession, Path], Any], ...] = (
+CHECKS: Checks = (
     kinds,
     columns,
     plans,
@@ -373,6 +373,10 @@ CHECKS: tuple[Callable[[SparkSession, Path], Any], ...] = (
     threads,
     sessions,
 )
+AMOUNTS = {
+    "sample": (columns, plans, requests, repeated, caches, meanings, threads),
+    "every": CHECKS,
+}
 
 
 @contextmanager
@@ -385,18 +389,8 @@ def connected() -> Iterator[SparkSession]:
         spark.stop()
 
 
-def answers(spark: SparkSession, directory: Path) -> dict[str, Any]:
-    random.seed(0)
-    found = {}
-    for check in CHECKS:
-        try:
-            found[check.__name__] = check(spark, directory / check.__name__)
-        except Exception as error:  # noqa: BLE001, PERF203 - the test shows which
-            found[check.__name__] = f"{type(error).__name__}: {error}"[:2000]
-    return found
-
-
 if __name__ == "__main__":
     with connected() as session:
-        found_answers = answers(session, Path(sys.argv[1]))
-    print(json.dumps(found_answers))  # noqa: T201 - the answer
+        random.seed(0)
+        answers = answers_to(AMOUNTS[sys.argv[2]], session, directory=Path(sys.argv[1]))
+    print(json.dumps(answers))  # noqa: T201 - the answer

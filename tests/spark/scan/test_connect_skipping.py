@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.connect_session import ask
+from tests.connect_session import AMOUNTS, ask, each_check
 from tests.spark.scan import connect_skipping
 from tests.spark.scan.skipping_cases import FILES_AND_ROWS
 
@@ -59,14 +59,16 @@ EXPECTED: dict[str, Any] = {
 }
 
 
-@pytest.fixture(scope="module")
-def answers(tmp_path_factory: pytest.TempPathFactory, connect_server: str) -> dict[str, Any]:
-    """Ask one Connect session everything."""
+@pytest.fixture(scope="module", params=AMOUNTS)
+def answers(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, connect_server: str
+) -> dict[str, Any]:
+    """Ask one Connect session."""
     directory = tmp_path_factory.mktemp("connect")
-    return ask("tests.spark.scan.connect_skipping", directory, server=connect_server)
+    return ask("tests.spark.scan.connect_skipping", directory, request.param, server=connect_server)
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("check", [check.__name__ for check in connect_skipping.CHECKS])
+@each_check(connect_skipping.AMOUNTS)
 def test_connect(answers: dict[str, Any], check: str) -> None:
     assert answers[check] == EXPECTED[check]

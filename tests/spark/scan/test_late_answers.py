@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from tests.connect_session import ask
+from tests.connect_session import AMOUNTS, ask, of_every
 from tests.spark.scan import connect_answers
 
 _ANSWERED_MIN = {
-    "sample": {"plain": 0, "partitioned": 4, "mapped with vectors": 1, "without statistics": 0},
+    "sample": {"plain": 0, "partitioned": 2, "mapped with vectors": 1, "without statistics": 0},
     "every": {"plain": 3, "partitioned": 13, "mapped with vectors": 3, "without statistics": 1},
 }
 _REFUSED = {
@@ -21,13 +21,11 @@ _REFUSED = {
 }
 
 
-@pytest.fixture(
-    scope="module", params=["sample", pytest.param("every", marks=pytest.mark.thorough)]
-)
+@pytest.fixture(scope="module", params=AMOUNTS)
 def answers(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, connect_server: str
 ) -> dict[str, Any]:
-    """Ask one Connect session everything, with some generated queries or all of them."""
+    """Ask one Connect session, with some generated queries or all of them."""
     directory = tmp_path_factory.mktemp("connect")
     found = ask("tests.spark.scan.connect_answers", directory, request.param, server=connect_server)
     return {"amount": request.param, **found}
@@ -48,6 +46,7 @@ def test_answers_stand_anywhere_in_a_query(answers: dict[str, Any]) -> None:
 
 
 @pytest.mark.spark
+@of_every
 def test_x_73_what_needs_the_rows_is_left_alone(answers: dict[str, Any]) -> None:
     assert len(connect_answers.LEFT_ALONE) > len(_REFUSED)
     assert dict(answers["left_alone"]) == _REFUSED
