@@ -23,7 +23,7 @@ from tests.servers.unity import UnityServer, unity_server
 from tests.spark.catalogs.conftest import activated
 from tests.spark.catalogs.recorded import ManagedPlace, ManagedTarget, by_name
 
-SAMPLE = 4
+SAMPLE = 2
 """Statements of each of both collections in ``make test``."""
 SEED = 20
 
