@@ -126,6 +126,16 @@ def lakehouse(spark: SparkSession, data: Path) -> dict[str, Any]:
 _open = ExitStack()
 REPLACED = "replaced"
 """The name of what stands in the page for something that a test does not have."""
+LATER = {
+    "change-data-feed",
+    "databricks",
+    "emr",
+    "explain",
+    "optimising",
+    "unity-catalog",
+    "upserts",
+}
+"""Pages that take long: make thorough runs them."""
 PREPARED = {
     "activation": orders,
     "explain": states,
@@ -154,7 +164,11 @@ def logging_as_it_was() -> Iterator[None]:
 @pytest.mark.usefixtures("logging_as_it_was")
 @pytest.mark.parametrize(
     "page",
-    [page for page in (README, *PAGES) if _BLOCK.search(page.read_text(encoding="utf-8"))],
+    [
+        pytest.param(page, marks=pytest.mark.thorough if page.stem in LATER else ())
+        for page in (README, *PAGES)
+        if _BLOCK.search(page.read_text(encoding="utf-8"))
+    ],
     ids=lambda page: page.stem,
 )
 def test_every_block_runs(page: Path, spark: SparkSession, tmp_path: Path) -> None:

@@ -61,6 +61,10 @@ class Trial:
     """Whether another commit comes before that of the driver."""
 
 
+def _kind(point: str) -> str:
+    return point.partition(" #")[0]
+
+
 class Kills:
     """All points of some commands, tried on copies of small tables."""
 
@@ -74,11 +78,16 @@ class Kills:
         self.by_point: Counter[str] = Counter()
         self.violations: list[str] = []
 
-    def run(self, name: str) -> None:
-        """Kill a driver at every point of a command, and within its job if it has one."""
+    def run(self, name: str, *, every: bool = True) -> None:
+        """Kill a driver at every point of a command, and within its job if it has one.
+
+        If not ``every``, only at the first point of each kind.
+        """
         subject = self._subjects[name]
         found = self.unharmed(name)
-        for trial in self._trials(subject, found):
+        trials = self._trials(subject, found)
+        firsts = {(_kind(trial.point), trial.has_rival): trial for trial in reversed(trials)}
+        for trial in trials if every else firsts.values():
             self._judge(name, trial.point, partial(self.at_point, name, found, trial))
         if name in _WRITES:
             self._judge(name, WITHIN_JOB, partial(self._within_job, name, subject, found))
@@ -96,7 +105,7 @@ class Kills:
         except Exception as error:  # noqa: BLE001 - whatever it is, it is a violation
             rules = [f"it cannot be used: {error!r:.500}"]
         self.killed[name] += 1
-        self.by_point[point.partition(" #")[0]] += 1
+        self.by_point[_kind(point)] += 1
         self.violations += [f"{name}: {point}: {rule}" for rule in rules]
 
     def unharmed(self, name: str) -> Found:
@@ -118,7 +127,7 @@ class Kills:
         points = self._reached(subject, root, rival=True)
         self._forget(subject, root)
         names = {f"phase {phase.name}" for phase in _RACED}
-        return {p: version for p, version in points.items() if p.partition(" #")[0] in names}
+        return {p: version for p, version in points.items() if _kind(p) in names}
 
     def _reached(self, subject: Subject, root: Path, *, rival: bool) -> Mapping[str, int]:
         status, _ = self._driver(subject, root, fatal="", rival=rival)

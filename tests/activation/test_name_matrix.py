@@ -11,6 +11,9 @@ from pyspark.sql import SparkSession
 from puredelta.spark.catalog import relation_cache
 from tests.activation.name_checks import NAME_CHECKS
 
+LATER = {"every_statement_takes_every_spelling", "what_another_session_does_is_noticed"}
+"""Checks that take long: make thorough runs them."""
+
 
 @pytest.fixture
 def database(active: SparkSession) -> Iterator[SparkSession]:
@@ -23,6 +26,12 @@ def database(active: SparkSession) -> Iterator[SparkSession]:
     assert not relation_cache._cached
 
 
-@pytest.mark.parametrize("name", NAME_CHECKS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.thorough if name in LATER else ())
+        for name in NAME_CHECKS
+    ],
+)
 def test_in_memory(database: SparkSession, tmp_path: Path, name: str) -> None:
     NAME_CHECKS[name](database, tmp_path)

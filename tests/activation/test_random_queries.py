@@ -109,8 +109,9 @@ def _compare(spark: SparkSession, queries: list[str]) -> None:
     assert sum("SubqueryAlias" in plan for plan in plain) > len(queries) // 2
 
 
-def test_plans_are_the_same(rows: SparkSession) -> None:
-    _compare(rows, [Queries(seed).query() for seed in range(QUERIES)])
+@pytest.mark.parametrize("queries", [25, pytest.param(QUERIES, marks=pytest.mark.thorough)])
+def test_plans_are_the_same(rows: SparkSession, queries: int) -> None:
+    _compare(rows, [Queries(seed).query() for seed in range(queries)])
 
 
 @pytest.mark.thorough

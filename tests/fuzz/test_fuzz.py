@@ -40,7 +40,7 @@ def test_a_damaged_checkpoint_gives_the_same_state_or_is_refused(form: str, rand
     assert checkpoints.outcome(form, random)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", BOMBS)
 def test_memory_is_bounded_by_the_size_of_the_input(name: str) -> None:
     """The process measures itself, and ends at 4 GiB whatever happens."""

@@ -13,8 +13,6 @@ from simulation.catalogs.catalog import CatalogFault
 from simulation.catalogs.mutants import CatalogMutant
 from simulation.catalogs.run import run_seed
 
-SEEDS = 60
-
 
 @pytest.fixture(autouse=True)
 def _level() -> Iterator[None]:
@@ -23,10 +21,11 @@ def _level() -> Iterator[None]:
     logging.getLogger("puredelta").setLevel(level)
 
 
-def test_no_commit_is_lost_or_doubled() -> None:
+@pytest.mark.parametrize("seeds", [30, pytest.param(60, marks=pytest.mark.thorough)])
+def test_no_commit_is_lost_or_doubled(seeds: int) -> None:
     faults, outcomes = Counter[CatalogFault](), Counter[str]()
     limits = restores = 0
-    for seed in range(SEEDS):
+    for seed in range(seeds):
         run = run_seed(seed)
         assert run.violation is None, seed
         faults.update(run.faults)
@@ -39,6 +38,7 @@ def test_no_commit_is_lost_or_doubled() -> None:
     assert restores
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("mutant", "rules"),
     [
@@ -71,6 +71,7 @@ def test_a_seed_is_the_same_run_each_time() -> None:
     assert run_seed(7) == run_seed(7)
 
 
+@pytest.mark.thorough
 def test_the_command_prints_its_counts(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--seeds", "0:3"]) == 0
     printed = capsys.readouterr().out

@@ -126,10 +126,13 @@ _LOG_ALONE = {"restore": Subject(prepare=_two_versions, run=_restore)}
 
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_a_command_is_killed_at_every_point_alone_and_after_a_rival(tmp_path: Path) -> None:
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.thorough)])
+def test_a_command_is_killed_at_its_points_alone_and_after_a_rival(
+    tmp_path: Path, *, every: bool
+) -> None:
     spark: Any = _NoSpark()
     kills = Kills(spark, tmp_path, _LOG_ALONE)
-    kills.run("restore")
+    kills.run("restore", every=every)
     assert kills.violations == []
     phases = {f"phase {phase.name}" for phase in Phase}
     assert phases | {"before put_if_absent commit", "after put_if_absent commit"} <= set(

@@ -42,9 +42,10 @@ def plans() -> Iterator[Plan]:
     yield Plan(seed=SLOW_READER)
 
 
-def test_nothing_is_lost() -> None:
+@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.thorough)])
+def test_nothing_is_lost(every: int) -> None:
     totals = Totals()
-    for plan in plans():
+    for plan in list(plans())[::-every]:
         run = simulate(plan)
         assert run.violation is None, plan
         totals.add(run)
@@ -60,6 +61,7 @@ def first_failure(mutant: Mutant) -> Run:
     pytest.fail(f"{mutant} went unnoticed")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("mutant", "rules"),
     [
@@ -83,6 +85,7 @@ def test_a_safety_that_is_missing_is_noticed(mutant: Mutant, rules: set[str]) ->
     assert violation.rule in rules
 
 
+@pytest.mark.thorough
 def test_mutants_are_listed_with_the_rule_they_break(capsys: pytest.CaptureFixture[str]) -> None:
     short = ["--seeds", "0:150", "--statements", "6", "--shrink-seconds", "0"]
     assert main(["--mutants", *short]) == 0
@@ -93,6 +96,7 @@ def test_mutants_are_listed_with_the_rule_they_break(capsys: pytest.CaptureFixtu
     assert "NOT NOTICED" in capsys.readouterr().out
 
 
+@pytest.mark.thorough
 def test_a_failing_seed_is_cut_down_and_replayed(capsys: pytest.CaptureFixture[str]) -> None:
     failed = first_failure(Mutant.NO_READ_SET)
     smallest = shrink(failed, seconds=30)
@@ -119,6 +123,7 @@ def test_runs_without_a_violation_end_with_their_sums(capsys: pytest.CaptureFixt
     assert printed.endswith("nothing lost\n")
 
 
+@pytest.mark.thorough
 def test_a_seed_is_the_same_run_in_every_process() -> None:
     """Also where Python's hashes are others, and with them the order of sets."""
     digests = set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,6 @@ from tests.commands.dml.model import Action, AmbiguousError, Condition, Row, Val
 from tests.commands.dml.tables import assigned, data_files, lay_table, merge, table_rows
 
 TARGET = pa.schema([("id", pa.int64()), ("p", pa.string()), ("v", pa.int64())])
-EXAMPLES = 15
 
 
 def equal(left: Any, right: Any) -> bool | None:
@@ -161,19 +161,35 @@ def ordered(rows: list[Row]) -> list[Row]:
     return sorted(({"id": r["id"], "p": r["p"], "v": r["v"]} for r in rows), key=repr)
 
 
-@settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    derandomize=True,
-    phases=[Phase.generate],  # shrinking costs minutes, and a case is small as it is
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
-@given(
-    target=st.lists(row, min_size=1, max_size=9),
-    source=st.lists(row, max_size=5),
-    statement=statements(),
-)
-def test_a_random_merge_is_what_the_model_says(
+def random_merges(examples: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a test so many merges: the rows of both sides, and the statement."""
+    merges = given(
+        target=st.lists(row, min_size=1, max_size=9),
+        source=st.lists(row, max_size=5),
+        statement=statements(),
+    )
+    limits = settings(
+        max_examples=examples,
+        deadline=None,
+        derandomize=True,
+        phases=[Phase.generate],  # shrinking costs minutes, and a case is small as it is
+        suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    )
+    return lambda test: limits(merges(test))
+
+
+@random_merges(7)
+def test_a_random_merge_is_what_the_model_says(spark: SparkSession, **merge: Any) -> None:
+    require_as_modelled(spark, **merge)
+
+
+@pytest.mark.thorough
+@random_merges(15)
+def test_more_random_merges_are_what_the_model_says(spark: SparkSession, **merge: Any) -> None:
+    require_as_modelled(spark, **merge)
+
+
+def require_as_modelled(
     spark: SparkSession, target: list[Row], source: list[Row], statement: Statement
 ) -> None:
     with tempfile.TemporaryDirectory() as directory:

@@ -37,7 +37,10 @@ def ten(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
     return path
 
 
-def test_a_hundred_queries_in_eight_threads_leave_nothing(active: SparkSession, ten: str) -> None:
+@pytest.mark.parametrize("queries", [32, pytest.param(100, marks=pytest.mark.thorough)])
+def test_queries_in_eight_threads_leave_nothing(
+    active: SparkSession, ten: str, queries: int
+) -> None:
     """Aggregates that the log answers, limits, conditions and joins, by frames and by text."""
     spark = active
     wrong: list[object] = []
@@ -71,7 +74,7 @@ def test_a_hundred_queries_in_eight_threads_leave_nothing(active: SparkSession, 
     ask(0)
     before = threading.active_count()
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(ask, range(100)))
+        list(pool.map(ask, range(queries)))
     assert wrong == []
     until = time.monotonic() + 20
     while threading.active_count() > before + 8 and time.monotonic() < until:

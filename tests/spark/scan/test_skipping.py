@@ -75,8 +75,8 @@ def _mapped_with_vectors(spark: SparkSession, path: str) -> None:
     DeltaTable.forPath(spark, path).delete("id % 30 IN (0, 29) OR id BETWEEN 60 AND 89")
 
 
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize("num_conditions", [60, pytest.param(200, marks=pytest.mark.thorough)])
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("num_conditions", [25, pytest.param(200, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("make", [_plain, _partitioned, _mapped_with_vectors])
 def test_no_row_is_skipped(
     spark: SparkSession,
@@ -298,6 +298,7 @@ def test_why_files_are_skipped_is_logged(
 # --- many queries ---------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_threads_ask_at_the_same_time(spark: SparkSession, ten: str) -> None:
     held = puredelta.read(spark, ten)
     wrong: list[object] = []
