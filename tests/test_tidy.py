@@ -411,7 +411,7 @@ def test_one_way_to_commit() -> None:
     callers = [
         name_of(path)
         for path in MODULES
-        for node in ast.walk(tree_of(path))
+        for node in nodes_of(path)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and node.func.attr == "commit"
@@ -428,8 +428,9 @@ def test_one_place_asks_for_the_kind_of_session() -> None:
     places = [
         name_of(path)
         for path in MODULES
-        for node in ast.walk(tree_of(path))
-        if not name_of(path).startswith("spark/") and _asks_for_the_kind(node)
+        if not name_of(path).startswith("spark/")
+        for node in nodes_of(path)
+        if _asks_for_the_kind(node)
     ]
     assert places == [EDGE], Counter(places)
 
