@@ -357,6 +357,7 @@ def test_convert_to_delta(
     assert again.toDF().columns == ["id"]
 
 
+@pytest.mark.thorough
 def test_a_table_object_sees_the_columns_of_today(spark: SparkSession, path: str) -> None:
     """Rows have them; a merge is of the columns there were when the object was made (M-34)."""
     table = DeltaTable.forPath(spark, path)
@@ -374,6 +375,7 @@ def test_a_table_object_sees_the_columns_of_today(spark: SparkSession, path: str
     assert table.toDF().where("id = 5").collect()[0].n == 2
 
 
+@pytest.mark.thorough
 def test_columns_may_change_inside_before_the_merge_runs(
     spark: SparkSession, tmp_path: Path
 ) -> None:

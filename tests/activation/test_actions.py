@@ -40,6 +40,7 @@ _ACTIONS: dict[str, Callable[[DataFrame], Any]] = {
 }
 
 
+@pytest.mark.thorough
 def test_answers_read_no_file(
     active: SparkSession, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -70,6 +71,7 @@ def test_counts_take_no_job(
     assert num_jobs() > before
 
 
+@pytest.mark.thorough
 def test_a_table_of_the_catalog_is_counted(
     active: SparkSession, path: str, num_jobs: Callable[[], int]
 ) -> None:
@@ -85,6 +87,7 @@ def test_a_table_of_the_catalog_is_counted(
         active.sql("DROP TABLE counted_rows")
 
 
+@pytest.mark.thorough
 def test_the_first_rows_are_shown(active: SparkSession, path: str, capsys: Any) -> None:
     rows = active.read.format("delta").load(path)
     rows.show(2)

@@ -263,7 +263,7 @@ def require_rows_or_file(spark: SparkSession, directory: Path, place: str, state
         assert refused.error_class.split(".")[0] in message
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize(("place", "statement"), SAMPLE)
 def test_rows_are_those_of_spark_or_the_file_is_named(
     active: SparkSession, tmp_path: Path, place: str, statement: str

@@ -105,6 +105,7 @@ def test_a_location_of_its_own(database: SparkSession, tmp_path: Path) -> None:
     assert TableLog.open(path).exists()
 
 
+@pytest.mark.thorough
 def test_a_relative_location_lies_below_that_of_the_database(
     active: SparkSession, tmp_path: Path
 ) -> None:
@@ -225,6 +226,7 @@ def test_what_does_not_fit(database: SparkSession) -> None:
     assert [row.tableName for row in spark.sql("SHOW TABLES").collect()] == ["narrow"]
 
 
+@pytest.mark.thorough
 def test_without_activation_a_data_source_reads_tables_by_path(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -71,6 +71,7 @@ def test_a_clustered_table_has_no_partitions(active: SparkSession, tmp_path: Pat
     assert not (tmp_path / "t").exists()
 
 
+@pytest.mark.thorough
 def test_tables_of_the_catalog_are_clustered(database: SparkSession, tmp_path: Path) -> None:
     spark = database
     rows = spark.range(9).selectExpr("id", "id % 3 AS k")
@@ -88,6 +89,7 @@ def test_tables_of_the_catalog_are_clustered(database: SparkSession, tmp_path: P
     assert _clustering(spark, f"{tmp_path}/p") == ["k"]
 
 
+@pytest.mark.thorough
 def test_a_stream_makes_a_clustered_table(active: SparkSession, tmp_path: Path) -> None:
     source, target = f"{tmp_path}/s", f"{tmp_path}/t"
     puredelta.write(active.range(6).selectExpr("id", "id % 2 AS k"), source)

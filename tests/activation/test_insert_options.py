@@ -41,7 +41,7 @@ def insert_by_text(spark: SparkSession, given: dict[str, str]) -> None:
     spark.sql(f"INSERT OVERWRITE given WITH ({said}) SELECT 9, 1, 'x'")
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("insert", [insert_into, insert_by_text])
 @pytest.mark.parametrize("case", SOME)
 def test_an_overwrite_replaces_the_rows_that_its_options_say(
@@ -54,6 +54,7 @@ def test_an_overwrite_replaces_the_rows_that_its_options_say(
     assert last.userMetadata == given.get("userMetadata")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("insert", [insert_into, insert_by_text])
 def test_new_rows_have_to_satisfy_the_condition(
     active: SparkSession, insert: Callable[[SparkSession, dict[str, str]], None]
@@ -80,6 +81,7 @@ def test_partitions_of_the_writer_are_refused(active: SparkSession) -> None:
     assert active.table("given").count() == 3
 
 
+@pytest.mark.thorough
 def test_an_insert_warns_of_nothing(active: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
     """Spark marks what an INSERT may do by an option of its own."""
     options._say_unknown.cache_clear()

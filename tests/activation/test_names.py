@@ -43,6 +43,7 @@ def place(spark: SparkSession, name: str) -> str:
     return str(location).removeprefix("file:")
 
 
+@pytest.mark.thorough
 def test_scalar_subqueries_over_names_are_values(database: SparkSession) -> None:
     spark = database
     spark.sql("UPDATE d SET v = (SELECT max(w) FROM other) WHERE id = 1")
@@ -65,6 +66,7 @@ def test_scalar_subqueries_over_names_are_values(database: SparkSession) -> None
     assert contents(spark.table("d")) == [(1, 7), (2, 90)]
 
 
+@pytest.mark.thorough
 def test_the_catalogs_own_way_to_create_a_table(database: SparkSession, tmp_path: Path) -> None:
     spark = database
     schema = spark.sql("SELECT 1 AS a, CAST('x' AS VARCHAR(3)) AS b").schema
@@ -88,6 +90,7 @@ def test_the_catalogs_own_way_to_create_a_table(database: SparkSession, tmp_path
     assert spark.table("texts").count() == 0
 
 
+@pytest.mark.thorough
 def test_a_path_may_end_in_a_version_or_a_time(database: SparkSession) -> None:
     spark, path = database, place(database, "d")
     reader = spark.read.format("delta")
@@ -107,6 +110,7 @@ def test_a_path_may_end_in_a_version_or_a_time(database: SparkSession) -> None:
     assert reader.load(f"{path}@v7").columns == ["id"]
 
 
+@pytest.mark.thorough
 def test_changes_of_a_table_by_its_name(database: SparkSession) -> None:
     spark = database
     spark.sql("ALTER TABLE d SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")
@@ -123,6 +127,7 @@ def test_changes_of_a_table_by_its_name(database: SparkSession) -> None:
     assert other.value.code is ErrorCode.MISSING_DELTA_TABLE
 
 
+@pytest.mark.thorough
 def test_the_catalog_lists_new_columns(
     database: SparkSession, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -169,6 +174,7 @@ def test_the_catalog_follows_statements_that_change_the_columns(database: SparkS
     assert entry() == ["id", "v"]
 
 
+@pytest.mark.thorough
 def test_detail_of_a_table_of_another_format(database: SparkSession) -> None:
     spark = database
     spark.sql("CREATE TABLE texts (a INT, p INT) USING parquet PARTITIONED BY (p) COMMENT 'c' "
@@ -196,6 +202,7 @@ def test_messages_name_the_next_step(database: SparkSession, tmp_path: Path) -> 
     assert "`named`.`other`" in str(arity.value)
 
 
+@pytest.mark.thorough
 def test_statements_that_are_computed(database: SparkSession) -> None:
     spark = database
     spark.sql("EXECUTE IMMEDIATE 'INSERT INTO d VALUES (?, ?)' USING 3, 1 + 2")
@@ -213,6 +220,7 @@ def test_statements_that_are_computed(database: SparkSession) -> None:
             spark.sql(f"EXECUTE IMMEDIATE {wrong}")
 
 
+@pytest.mark.thorough
 def test_names_that_a_clause_computes(database: SparkSession) -> None:
     """`IDENTIFIER(...)` is a name wherever Spark takes one."""
     spark, named = database, {"t": "d"}
@@ -287,6 +295,7 @@ def test_an_entry_is_what_it_is_now(active: SparkSession) -> None:
     other.sql("DROP TABLE of_delta")
 
 
+@pytest.mark.thorough
 def test_global_views_may_have_the_names_of_files(active: SparkSession, tmp_path: Path) -> None:
     spark, path = active, str(tmp_path / "files")
     spark.range(3).write.parquet(path)
@@ -378,6 +387,7 @@ PIECES: tuple[tuple[str, ...], ...] = (
 )
 
 
+@pytest.mark.thorough
 def test_names_of_plain_queries_are_those_of_the_parser(spark: SparkSession) -> None:
     assert all(map(relation_cache.plain_relation, PLAIN))
     assert not any(map(relation_cache.plain_relation, NOT_PLAIN))

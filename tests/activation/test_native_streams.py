@@ -81,6 +81,7 @@ def test_batches_and_restarts(active: SparkSession, tmp_path: Path) -> None:
     assert (first["reservoirVersion"], first["index"], first["isStartingVersion"]) == (1, 1, True)
 
 
+@pytest.mark.thorough
 def test_every_kind_of_table(active: SparkSession, tmp_path: Path) -> None:
     """What the Python data source refuses: mapping by id, char(n), partitions by timestamp."""
     spark, name = active, f"delta.`{tmp_path / 't'}`"
@@ -110,6 +111,7 @@ def test_every_kind_of_table(active: SparkSession, tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.thorough
 def test_a_merge_of_each_batch(active: SparkSession, tmp_path: Path) -> None:
     spark, source, target = active, str(tmp_path / "s"), str(tmp_path / "t")
     puredelta.write(spark.sql("SELECT id, id % 3 AS k, 1 AS n FROM range(0, 8, 1, 4)"), source)
@@ -141,6 +143,7 @@ def test_a_merge_of_each_batch(active: SparkSession, tmp_path: Path) -> None:
     assert counts == {0: 3, 1: 3, 2: 2}
 
 
+@pytest.mark.thorough
 def test_state_names_and_errors(active: SparkSession, tmp_path: Path) -> None:
     """A count with state by name and by SQL; the error that ends a query has its class."""
     spark, path = active, str(tmp_path / "t")
@@ -167,6 +170,7 @@ def test_state_names_and_errors(active: SparkSession, tmp_path: Path) -> None:
         spark.catalog.dropTempView("counted")
 
 
+@pytest.mark.thorough
 def test_many_queries_leave_nothing_behind(active: SparkSession, tmp_path: Path) -> None:
     """Queries of one frame and of many, side by side: threads of Python are not kept for each."""
     spark, path = active, str(tmp_path / "t")
@@ -191,6 +195,7 @@ def test_many_queries_leave_nothing_behind(active: SparkSession, tmp_path: Path)
     assert threading.active_count() <= before + 4, "those of the few callers"
 
 
+@pytest.mark.thorough
 def test_the_python_source_and_the_native_one_take_turns(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -337,6 +337,7 @@ def test_x_29a_rows_that_a_rival_deleted_conflict(
         append(path, rows)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("spelling", ["{}/", "file:{}", "file://{}", "{}/../table"])
 def test_x_29a_a_table_is_known_by_any_path(active: SparkSession, path: str, spelling: str) -> None:
     rows = active.read.format("delta").load(spelling.format(path))
@@ -373,7 +374,7 @@ SELF_INSERTS = [
 ]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("text", SELF_INSERTS)
 def test_x_29a_an_insert_of_its_own_rows_is_no_blind_append(
     active: SparkSession, named: str, race: Callable[[Callable[[], None]], None], text: str
@@ -393,6 +394,7 @@ SELF_CHANGES = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("text", SELF_CHANGES)
 def test_x_29a_a_value_that_looks_at_the_table_itself_is_a_read(
     active: SparkSession, named: str, race: Callable[[Callable[[], None]], None], text: str
@@ -405,6 +407,7 @@ def test_x_29a_a_value_that_looks_at_the_table_itself_is_a_read(
         active.sql(text.format(path=named))
 
 
+@pytest.mark.thorough
 def test_x_29a_frames_of_names_and_views_are_brought_up_to_date(
     active: SparkSession, named: str
 ) -> None:

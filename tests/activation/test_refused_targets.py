@@ -72,7 +72,7 @@ def test_a_rule_is_for_tables_only(views: SparkSession, tmp_path: Path) -> None:
                 views.sql(f"ALTER TABLE {name}.`{tmp_path}/files` {text}")
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("text", "operation"),
     [
@@ -101,6 +101,7 @@ def test_a_command_of_delta_is_for_tables_only(
         views.sql(text.format("no_such_name"))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("text", "condition"),
     [
@@ -116,6 +117,7 @@ def test_a_view_has_no_versions(views: SparkSession, text: str, condition: str) 
         assert caught.value.getCondition() == condition
 
 
+@pytest.mark.thorough
 def test_views_as_targets_of_a_frame(views: SparkSession, tmp_path: Path) -> None:
     """A view of a whole table is that table, and others are refused as in SQL text."""
     rows = views.range(3).selectExpr("id", "id AS v")
@@ -152,6 +154,7 @@ INSERTS: dict[str, Callable[[SparkSession, str], object]] = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("how", INSERTS)
 def test_rows_that_are_inserted_into_a_view_of_a_frame_are_not_lost(
     active: SparkSession, tmp_path: Path, how: str
@@ -189,6 +192,7 @@ FRAMES: dict[str, Callable[[DataFrame, DataFrame], DataFrame]] = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("io", ["spark", "arrow"])
 def test_rows_that_are_inserted_into_a_view_of_another_frame_are_refused(
     active: SparkSession, tmp_path: Path, io: str
@@ -212,6 +216,7 @@ def test_rows_that_are_inserted_into_a_view_of_another_frame_are_refused(
     active.conf.unset("spark.puredelta.io")
 
 
+@pytest.mark.thorough
 def test_a_table_is_saved_whose_name_a_temporary_view_has_too(active: SparkSession) -> None:
     """The second call ended with PYTHON_DATA_SOURCE_ERROR: the view hid the table."""
     active.range(3).createOrReplaceTempView("shadowed")
@@ -225,6 +230,7 @@ def test_a_table_is_saved_whose_name_a_temporary_view_has_too(active: SparkSessi
         active.sql("DROP TABLE default.shadowed")
 
 
+@pytest.mark.thorough
 def test_without_activation_spark_refuses_to_insert_into_a_view(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -237,6 +243,8 @@ def test_without_activation_spark_refuses_to_insert_into_a_view(
     spark.catalog.dropTempView("frame")
 
 
+@pytest.mark.thorough
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("sensitive", ["false", "true"])
 def test_a_view_whose_columns_have_other_case_is_its_table(
     views: SparkSession, tmp_path: Path, sensitive: str
@@ -265,6 +273,7 @@ def test_a_view_whose_columns_have_other_case_is_its_table(
         views.catalog.dropTempView("spelled")
 
 
+@pytest.mark.thorough
 def test_a_view_of_a_view_of_a_name_shows_the_table(views: SparkSession) -> None:
     """The name of the inner view was looked up in the catalog alone."""
     views.sql("INSERT INTO rows_of_view VALUES (1, 1), (2, 2)")
@@ -283,6 +292,7 @@ def test_replace_where_has_no_subquery(views: SparkSession) -> None:
             views.sql(f"INSERT INTO rows_of_view REPLACE WHERE {where} SELECT 1L, 2L")
 
 
+@pytest.mark.thorough
 def test_tables_of_other_formats_get_the_answer_of_spark(views: SparkSession) -> None:
     views.sql("CREATE TABLE others (id LONG, v LONG) USING parquet")
     try:
@@ -349,6 +359,7 @@ def table(active: SparkSession, tmp_path: Path) -> str:
     return path
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", READS)
 def test_a_log_that_may_not_be_read(
     active: SparkSession, table: str, monkeypatch: pytest.MonkeyPatch, name: str
@@ -361,7 +372,7 @@ def test_a_log_that_may_not_be_read(
     assert "Grant" in str(caught.value)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("name", WRITES)
 def test_a_log_that_may_not_be_written(
     active: SparkSession, table: str, monkeypatch: pytest.MonkeyPatch, name: str
@@ -374,6 +385,7 @@ def test_a_log_that_may_not_be_written(
     assert active.read.format("delta").load(table).count() == 10
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["append", "DELETE", "properties", "constraint"])
 def test_a_disk_that_is_full(
     active: SparkSession, table: str, monkeypatch: pytest.MonkeyPatch, name: str

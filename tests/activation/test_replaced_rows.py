@@ -67,6 +67,7 @@ def test_rows_of_equal_values_are_replaced_in_one_commit(
     ]
 
 
+@pytest.mark.thorough
 def test_all_columns_have_to_be_equal(path: str, new: DataFrame) -> None:
     assert overwrite(new, path, replaceUsing="ID, `p`") == sorted([*OLD, *NEW], key=str)
     same = new.withColumn("p", F.lit(1))
@@ -85,12 +86,14 @@ def test_a_condition_on_both_sides(path: str, new: DataFrame) -> None:
     assert len(left) == len(expected) - 1 + len(NEW)
 
 
+@pytest.mark.thorough
 def test_a_condition_with_a_comment_and_odd_aliases(path: str, new: DataFrame) -> None:
     options = {"replaceOn": "`a t`.id = `new s`.id -- the key", "targetAlias": "a t"}
     expected = sorted([*OLD[1:], *NEW], key=str)
     assert overwrite(new.alias("new s"), path, **options) == expected
 
 
+@pytest.mark.thorough
 def test_new_columns_are_added_by_merge_schema(path: str, new: DataFrame) -> None:
     rows = new.withColumn("more", F.lit(7))
     rows.write.format("delta").mode("overwrite").options(
@@ -101,6 +104,7 @@ def test_new_columns_are_added_by_merge_schema(path: str, new: DataFrame) -> Non
     assert len(found) == len(OLD) - 1 + len(NEW)
 
 
+@pytest.mark.thorough
 def test_columns_of_one_relation_keep_its_name(active: SparkSession, path: str) -> None:
     """delta-spark 4.4.0 does the same."""
     rows = active.sql("SELECT s.*, 9 AS p FROM VALUES (1, 'x'), (2, 'y') AS s(id, v)")
@@ -108,6 +112,7 @@ def test_columns_of_one_relation_keep_its_name(active: SparkSession, path: str) 
     assert left == sorted([(1, "x", 9), (2, "y", 9), *OLD[2:]], key=str)
 
 
+@pytest.mark.thorough
 def test_sides_of_a_join_keep_their_names(active: SparkSession, path: str) -> None:
     """delta-spark 4.4.0 does the same."""
     rows = active.sql(
@@ -126,6 +131,7 @@ def test_sides_of_a_join_keep_their_names(active: SparkSession, path: str) -> No
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("alias", ["t", "a t", "v"])
 def test_the_alias_of_the_table_names_it_in_replace_where(
     active: SparkSession, path: str, new: DataFrame, alias: str
@@ -143,6 +149,7 @@ def test_the_alias_of_the_table_names_it_in_replace_where(
         overwrite(ones, path, replaceWhere="other.id = 1", targetAlias=alias)
 
 
+@pytest.mark.thorough
 def test_the_alias_of_the_table_names_its_partitions(
     active: SparkSession, tmp_path: Path, new: DataFrame
 ) -> None:
@@ -188,6 +195,7 @@ def test_a_row_that_breaks_a_rule_names_the_option(
     assert shown(active, path) == sorted(OLD, key=str)
 
 
+@pytest.mark.thorough
 def test_the_history_has_the_text_of_the_option(
     active: SparkSession, path: str, new: DataFrame
 ) -> None:
@@ -196,6 +204,7 @@ def test_the_history_has_the_text_of_the_option(
     assert commit.operationParameters["replaceUsingCols"] == "( id,p)"
 
 
+@pytest.mark.thorough
 def test_append_ignores_it_and_a_new_table_takes_all_rows(
     active: SparkSession, path: str, new: DataFrame, tmp_path: Path
 ) -> None:
@@ -204,6 +213,7 @@ def test_append_ignores_it_and_a_new_table_takes_all_rows(
     assert overwrite(new, f"{tmp_path}/other", replaceUsing="id") == sorted(NEW, key=str)
 
 
+@pytest.mark.thorough
 def test_other_ways_to_write(active: SparkSession, path: str, new: DataFrame) -> None:
     report = puredelta.dry_run_write(new, path, mode="overwrite", options={"replaceUsing": "id"})
     assert (report.rows.inserted, report.rows.deleted) == (4, 1)

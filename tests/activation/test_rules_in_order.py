@@ -193,6 +193,7 @@ def test_replace_where_sees_what_is_stored(active: SparkSession, tmp_path: Path)
         ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("partitioned", ["", "PARTITIONED BY (g, d)"], ids=["rows", "files"])
 def test_rows_are_completed_before_they_are_judged(
     active: SparkSession, tmp_path: Path, partitioned: str

@@ -62,6 +62,7 @@ def test_what_fails_ends_the_script_with_its_own_error(database: SparkSession) -
         spark.sql("BEGIN SELECT (1; END")
 
 
+@pytest.mark.thorough
 def test_handlers_and_computed_statements_write_too(database: SparkSession) -> None:
     spark = database
     spark.sql("""
@@ -77,6 +78,7 @@ def test_handlers_and_computed_statements_write_too(database: SparkSession) -> N
     assert contents(spark.table("d")) == [(0, 0), (2, 2)]
 
 
+@pytest.mark.thorough
 def test_other_texts_are_no_scripts(database: SparkSession) -> None:
     spark = database
     assert contents(spark.sql("SELECT 'BEGIN' AS x")) == [("BEGIN",)]

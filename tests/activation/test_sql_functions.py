@@ -47,6 +47,7 @@ def test_functions_show_the_newest_version(called: SparkSession) -> None:
     assert contents(called, "SELECT q FROM listed() ORDER BY q") == [(0,), (1,), (2,), (7,)]
 
 
+@pytest.mark.thorough
 def test_functions_in_statements(called: SparkSession) -> None:
     called.sql(
         "MERGE INTO t USING (SELECT q FROM listed()) s ON t.id = s.q AND s.q = 2 "
@@ -60,6 +61,7 @@ def test_functions_in_statements(called: SparkSession) -> None:
     assert contents(called, "SELECT n FROM seen") == [(20,)]
 
 
+@pytest.mark.thorough
 def test_subqueries_of_frames(called: SparkSession) -> None:
     found = called.range(9).where("id IN (SELECT id FROM t WHERE id > 0)")
     assert [row.id for row in found.orderBy("id").collect()] == [1, 2]
@@ -78,6 +80,7 @@ def test_columns_of_queries_are_those_of_the_newest_version(called: SparkSession
     assert [column.name for column in called.catalog.listColumns("t")] == ["id", "extra"]
 
 
+@pytest.mark.thorough
 def test_a_generated_column_calls_built_in_functions_only(called: SparkSession) -> None:
     """Another session, and another engine, could not compute it."""
     table = "CREATE TABLE g (a BIGINT, b BIGINT GENERATED ALWAYS AS ({})) USING delta"

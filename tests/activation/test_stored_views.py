@@ -56,6 +56,7 @@ def test_a_view_of_a_path_follows_its_table(database: SparkSession) -> None:
     assert contents(kept) == [(2,)]
 
 
+@pytest.mark.thorough
 def test_views_of_versions_and_changes(database: SparkSession) -> None:
     spark = database
     spark.sql("CREATE VIEW before AS SELECT * FROM d VERSION AS OF 1")
@@ -72,6 +73,7 @@ def test_views_of_versions_and_changes(database: SparkSession) -> None:
     assert contents(spark.table("viewed.both")) == []
 
 
+@pytest.mark.thorough
 def test_statements_read_such_views(database: SparkSession) -> None:
     spark = database
     spark.sql("CREATE VIEW before AS SELECT * FROM d VERSION AS OF 1")

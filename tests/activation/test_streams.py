@@ -57,6 +57,7 @@ def test_from_table_to_table(active: SparkSession, tmp_path: Path) -> None:
         run(start)
 
 
+@pytest.mark.thorough
 def test_from_and_into_tables_that_keep_iceberg_compat(
     active: SparkSession, tmp_path: Path
 ) -> None:
@@ -118,6 +119,7 @@ def test_a_batch_that_comes_again_changes_nothing(active: SparkSession, tmp_path
     assert contents(puredelta.read(spark, path)) == [(0, 0), (1, 2), (2, 3), (3, 1)]
 
 
+@pytest.mark.thorough
 def test_complete_mode_into_a_named_table(active: SparkSession, tmp_path: Path) -> None:
     spark, source = active, str(tmp_path / "source")
     puredelta.write(spark.range(6), source)
@@ -187,6 +189,7 @@ def test_the_change_data_feed(active: SparkSession, tmp_path: Path) -> None:
         spark.sql("SET TIME ZONE 'UTC'")
 
 
+@pytest.mark.thorough
 def test_a_feed_that_cannot_be(active: SparkSession, tmp_path: Path) -> None:
     spark, path = active, str(tmp_path / "t")
     puredelta.write(spark.range(3), path)

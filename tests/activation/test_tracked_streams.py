@@ -87,6 +87,7 @@ def test_rename_drop_and_widening(active: SparkSession, tmp_path: Path, table: s
     assert run(allowed, checkpoint) == ([(("id",), [(4,)])], "")
 
 
+@pytest.mark.thorough
 def test_changes_of_rows(active: SparkSession, tmp_path: Path, table: str) -> None:
     """The change data feed, from the first version on: each version in its own columns."""
     spark, name, checkpoint = active, f"delta.`{table}`", tmp_path / "c"
@@ -109,6 +110,7 @@ def test_changes_of_rows(active: SparkSession, tmp_path: Path, table: str) -> No
     ]
 
 
+@pytest.mark.thorough
 def test_a_merge_of_each_batch_by_a_query_that_waits(
     active: SparkSession, tmp_path: Path, table: str
 ) -> None:
@@ -139,6 +141,7 @@ def test_a_merge_of_each_batch_by_a_query_that_waits(
     assert merged == [(1, "a", None), (2, "b", 3)]
 
 
+@pytest.mark.thorough
 def test_where_a_log_may_be(active: SparkSession, tmp_path: Path, table: str) -> None:
     spark, checkpoint, elsewhere = active, tmp_path / "c ü%20", tmp_path / "elsewhere"
     outside = "DELTA_STREAMING_SCHEMA_LOCATION_NOT_UNDER_CHECKPOINT"
@@ -158,6 +161,7 @@ def test_where_a_log_may_be(active: SparkSession, tmp_path: Path, table: str) ->
     assert len(list(elsewhere.glob("_schema_log_*/0"))) == 1
 
 
+@pytest.mark.thorough
 def test_two_streams_over_one_table(active: SparkSession, tmp_path: Path, table: str) -> None:
     spark, conflict = active, "DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT"
     checkpoint = tmp_path / "c"
@@ -214,6 +218,7 @@ def test_a_damaged_log_is_told_when_the_stream_is_made(
     assert told.value.code is ErrorCode.STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED
 
 
+@pytest.mark.thorough
 def test_a_table_that_was_made_anew(active: SparkSession, tmp_path: Path, table: str) -> None:
     """Its checkpoint is that of another table, and no log of schemas begins."""
     checkpoint = tmp_path / "c"
@@ -236,6 +241,7 @@ def test_without_the_log_again(active: SparkSession, tmp_path: Path, table: str)
     assert run(plain, checkpoint) == ([(("id", "v", "n"), [(2, "b", 3)])], "")
 
 
+@pytest.mark.thorough
 def test_the_python_source_keeps_no_log(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     puredelta.write(spark.range(3), path)

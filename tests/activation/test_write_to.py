@@ -126,6 +126,7 @@ def test_merge_into(database: SparkSession) -> None:
         news.mergeInto("m", on("m.id = s.id")).merge()
 
 
+@pytest.mark.thorough
 def test_builders_by_name(database: SparkSession, tmp_path: Path) -> None:
     spark = database
     made = DeltaTable.create(spark).tableName("b").addColumn("a", "INT", comment="c")
@@ -155,6 +156,7 @@ def test_builders_by_name(database: SparkSession, tmp_path: Path) -> None:
         moved.addColumn("a", "INT").execute()
 
 
+@pytest.mark.thorough
 def test_a_frame_cached_by_name_follows_the_table(database: SparkSession) -> None:
     spark = database
     spark.range(3).writeTo("k").using("delta").create()

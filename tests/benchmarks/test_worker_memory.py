@@ -51,7 +51,7 @@ def test_a_copy_takes_what_was_planned(tmp_path: Path, name: str) -> None:
     assert found["peak"] - nothing["peak"] <= RATIO_MAX * planned[1]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.skipif(not LIMITED, reason="no limit of the address space")
 @pytest.mark.parametrize("megabytes", [40, 90])
 @pytest.mark.parametrize("name", ["copy of long texts in a dictionary", "long texts"])

@@ -104,6 +104,7 @@ def test_a_table_of_the_other_client_is_read_and_written(other: Other) -> None:
     assert sorted(files) == [0, 1]
 
 
+@pytest.mark.thorough
 def test_both_race_with_faults(other: Other) -> None:
     orders = Orders.create(other.catalog)
     match = "POST .*/tables/orders"

@@ -75,6 +75,7 @@ def test_a_table_from_parquet_to_restore(
     assert answer(capsys, "vacuum", table, "--retain", "0", code=ExitCode.USAGE) is None
 
 
+@pytest.mark.thorough
 def test_rows_that_differ(
     shared: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -117,6 +118,7 @@ def test_rows_beyond_the_limit_are_said_to_be_there(
     assert "first 2 rows" in captured.err
 
 
+@pytest.mark.thorough
 def test_merge_by_keys_is_the_upsert_of_the_recipes(
     shared: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -100,6 +100,7 @@ def test_clustering_is_incremental(spark: SparkSession, tmp_path: Path) -> None:
     assert parameters == {"clusterBy": '["s.x","y"]', "isFull": False}
 
 
+@pytest.mark.thorough
 def test_boxes_are_small(spark: SparkSession, tmp_path: Path) -> None:
     """A condition on either column reads about a quarter of the files."""
     log = make(spark, tmp_path)
@@ -115,6 +116,7 @@ def test_boxes_are_small(spark: SparkSession, tmp_path: Path) -> None:
     assert len(adds(log)) == 16
 
 
+@pytest.mark.thorough
 def test_changed_columns_wait_for_full(spark: SparkSession, tmp_path: Path) -> None:
     log = make(spark, tmp_path)
     insert(spark, tmp_path, 0, 100)
@@ -132,6 +134,7 @@ def test_changed_columns_wait_for_full(spark: SparkSession, tmp_path: Path) -> N
     assert metrics(spark, tmp_path).clusteringStats is None
 
 
+@pytest.mark.thorough
 def test_rows_that_stay_remain_clustered(spark: SparkSession, tmp_path: Path) -> None:
     """A DELETE copies the other rows in their order: there is nothing to cluster again."""
     log = make(spark, tmp_path)

@@ -131,6 +131,7 @@ def ids(schema: pa.Schema) -> list[int]:
     return sorted(found)
 
 
+@pytest.mark.thorough
 def test_version_two_gives_ids_to_elements(table: Table) -> None:
     table.sql(
         f"CREATE TABLE TABLE_ (id BIGINT, {NESTED}, at TIMESTAMP) USING delta TBLPROPERTIES ({V2})"
@@ -162,6 +163,7 @@ def test_version_two_gives_ids_to_elements(table: Table) -> None:
     table.sql("ALTER TABLE TABLE_ SET TBLPROPERTIES ('delta.columnMapping.mode' = 'none')")
 
 
+@pytest.mark.thorough
 def test_upgrade_writes_old_files_again(table: Table) -> None:
     """Deleted rows leave the files, partition columns and ids come in, and Iceberg reads them."""
     static = pytest.importorskip("pyiceberg.table").StaticTable
@@ -225,6 +227,7 @@ def tags(table: Table) -> list[Any]:
     return [add.tags for add in table.log.snapshot().files.adds()]
 
 
+@pytest.mark.thorough
 def test_tags_say_which_files_keep_the_rules(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are those of delta-spark, and a file that has one is not opened by an upgrade."""
     table.sql(
@@ -252,6 +255,7 @@ def test_tags_say_which_files_keep_the_rules(table: Table, monkeypatch: pytest.M
     assert [row[0] for row in table.rows()] == [0, 1, 11, 4, 5, 6, 7]
 
 
+@pytest.mark.thorough
 def test_change_files_of_version_two(table: Table) -> None:
     """Columns of the table have their ids, and the kind of change has none, as in delta-spark."""
     table.sql(
@@ -287,6 +291,7 @@ def test_change_files_of_version_two(table: Table) -> None:
     ]
 
 
+@pytest.mark.thorough
 def test_clones_of_version_two(table: Table, tmp_path: Path) -> None:
     """A shallow clone keeps the rules with the files of its source; there is no deep one."""
     table.sql(
@@ -323,6 +328,7 @@ def test_clones_of_version_two(table: Table, tmp_path: Path) -> None:
     assert sorted(found["id"].to_pylist()) == [0, 1, 3, 9, 10]
 
 
+@pytest.mark.thorough
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("mapping", ["none", "name"])
 def test_vectors_of_every_statement_are_exported(table: Table, mapping: str) -> None:

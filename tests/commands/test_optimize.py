@@ -88,6 +88,7 @@ def test_compaction_keeps_rows_ids_and_order(spark: SparkSession, tmp_path: Path
     assert rows_of(spark, log) == rows
 
 
+@pytest.mark.thorough
 def test_a_partition_keeps_the_order_of_the_log(spark: SparkSession, tmp_path: Path) -> None:
     """Spark's writer wants rows sorted by partition, and would drop the order they have."""
     files = [[(n, "v", "p")] for n in (5, 3, 8, 1, 9, 2, 7)]
@@ -97,6 +98,7 @@ def test_a_partition_keeps_the_order_of_the_log(spark: SparkSession, tmp_path: P
     assert [row.k for row in table.toDF().select("k").collect()] == [5, 3, 8, 1, 9, 2, 7]
 
 
+@pytest.mark.thorough
 def test_z_order_makes_small_boxes(spark: SparkSession, tmp_path: Path) -> None:
     """Most files cover a quarter of either column, where all of them covered both."""
     size = 64
@@ -170,6 +172,7 @@ def test_deletes_beside_an_optimize(spark: SparkSession, tmp_path: Path) -> None
     assert not changes_of(spark, log, log.snapshot().version)
 
 
+@pytest.mark.thorough
 def test_a_merge_follows_an_optimize(spark: SparkSession, tmp_path: Path) -> None:
     files = [[(n, "v", "p") for n in range(at, at + 4)] for at in (8, 0, 4)]
     log = make_table(spark, tmp_path, *files, properties={**VECTORS, **TRACKING, **FEED})
@@ -229,6 +232,7 @@ def test_auto_compaction_follows_writes_and_merges(spark: SparkSession, tmp_path
             spark.conf.unset(f"{PREFIX}autoCompact.{name}")
 
 
+@pytest.mark.thorough
 def test_auto_compaction_works_on_so_many_partitions(spark: SparkSession, tmp_path: Path) -> None:
     wish = {"delta.autoOptimize.autoCompact": "true"}
     files = ([(n, "v", p)] for n, p in enumerate("xyyzzz"))
@@ -270,7 +274,7 @@ def test_hash_is_that_of_spark(spark: SparkSession) -> None:
     assert list(spark.sql(f"SELECT {texts}").collect()[0]) == [spark_hash(v) for v in values]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("properties", "partition_by"),
     [({}, []), ({**VECTORS, **FEED}, ["p"]), ({**MAPPED, **VECTORS}, []), (TRACKING, ["p"])],
@@ -292,6 +296,7 @@ def test_workers_combine_files(
     assert "puredelta.rowOrder" in (info.tags or {})
 
 
+@pytest.mark.thorough
 def test_files_that_are_not_alike_are_combined_by_spark(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -312,6 +317,7 @@ def test_files_that_are_not_alike_are_combined_by_spark(
     assert len(pq.read_schema(tmp_path / "t" / decode_path(add.path))) == 1
 
 
+@pytest.mark.thorough
 def test_large_row_groups_are_copied(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -183,6 +183,7 @@ def _check_source(spark: SparkSession, rows: DataFrame, target: Path, wanted: li
     assert _rows(spark, str(target)) == wanted
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("case", _SAMPLE, ids="-".join)
 def test_rows_that_no_statement_touches_are_the_same(
     new_york: SparkSession, tmp_path: Path, case: tuple[str, str]
@@ -296,6 +297,7 @@ def test_rows_that_a_filter_of_the_session_hides_are_not_lost(
     assert puredelta.read(spark, path).count() == 6
 
 
+@pytest.mark.thorough
 def test_comparisons_of_versions_see_lost_files(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     for first in (0, 100):

@@ -64,6 +64,7 @@ def test_only_files_with_deleted_rows_are_written_anew(spark: SparkSession, tmp_
     assert info.operation_parameters == {"predicate": "[]", "applyPurge": True}
 
 
+@pytest.mark.thorough
 def test_dropped_columns_leave_the_files(spark: SparkSession, tmp_path: Path) -> None:
     log = make(spark, tmp_path, **VECTORS, **MAPPED)
     reorg(spark, tmp_path)
@@ -88,6 +89,7 @@ def test_what_is_refused(spark: SparkSession, tmp_path: Path) -> None:
             puredelta.sql(spark, f"REORG TABLE delta.`{tmp_path}` {tail}")
 
 
+@pytest.mark.thorough
 def test_dropping_deletion_vectors_purges_them(spark: SparkSession, tmp_path: Path) -> None:
     log = make(spark, tmp_path, **VECTORS)
     rows = rows_of(spark, log)

@@ -218,6 +218,7 @@ def test_random_histories_go_back(tmp_path: Path) -> None:
     assert reverted >= 15
 
 
+@pytest.mark.thorough
 def test_feed_and_rows_with_spark(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     feed = {"delta.enableChangeDataFeed": "true"}

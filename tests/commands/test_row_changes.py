@@ -167,6 +167,7 @@ def rewritten(tmp_path: Path) -> TableFiles:
     return table
 
 
+@pytest.mark.thorough
 def test_values_that_spark_groups_are_told_apart(
     spark: SparkSession, rewritten: TableFiles
 ) -> None:
@@ -213,6 +214,7 @@ def test_no_start(spark: SparkSession, rewritten: TableFiles) -> None:
     assert raised.value.code is ErrorCode.NO_START_FOR_CDC_READ
 
 
+@pytest.mark.thorough
 def test_modes_and_bounds(spark: SparkSession, tmp_path: Path) -> None:
     table = create(tmp_path / "t", schema(k=LONG, v=STRING), properties=OFF)
     first = stored(table, "a.parquet", {"k": longs(1, 2), "v": pa.array(["x", "y"])})

@@ -371,6 +371,7 @@ def test_versions_between_exports(tmp_path: Path) -> None:
     assert iceberg_rows(exported.metadata_location) == delta_rows(table)
 
 
+@pytest.mark.thorough
 def test_many_small_manifests_are_put_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

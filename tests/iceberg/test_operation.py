@@ -263,6 +263,7 @@ def rest_iceberg(uri: str) -> Any:
     return pytest.importorskip("pyiceberg.catalog").load_catalog("c", type="rest", uri=uri)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("knows_overwrite", [True, False])
 def test_rest_catalog(tmp_path: Path, knows_overwrite: bool) -> None:
     """A server that moves a name in one step is never without it."""
@@ -280,6 +281,7 @@ def test_rest_catalog(tmp_path: Path, knows_overwrite: bool) -> None:
     assert len(drops) == (0 if knows_overwrite else 2)
 
 
+@pytest.mark.thorough
 def test_a_name_that_a_catalog_cannot_move_stays(tmp_path: Path) -> None:
     table = SmallTable(tmp_path / "t", IDS)
     table.append([{"id": 1}])

@@ -364,7 +364,7 @@ def test_lost_race_leaves_no_puffin_file(tmp_path: Path, monkeypatch: pytest.Mon
     check(table)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", range(6))
 def test_random_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """Few vectors share a Puffin file, and few manifests stay apart."""
@@ -397,6 +397,7 @@ def test_random_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: i
     assert puffins(table) == named_puffins(table)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", range(4))
 def test_exports_go_on_after_damage(tmp_path: Path, seed: int) -> None:
     """An export that reads a damaged file begins again from the log."""

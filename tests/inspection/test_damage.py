@@ -56,7 +56,7 @@ def check_seeds(tmp_path: Path, seeds: range) -> None:
         shutil.rmtree(table.root)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("part", range(_PARTS))
 def test_nothing_is_reported_of_healthy_tables(tmp_path: Path, part: int) -> None:
     size = SAMPLE // _PARTS

@@ -96,6 +96,7 @@ def hint(store: ObjectStore, version: int) -> None:
     store.put(log_path("_last_checkpoint"), f'{{"version":{version},"size":9}}'.encode())
 
 
+@pytest.mark.thorough
 def test_commits_alone(store: ObjectStore, rounds: Callable[[], Rounds]) -> None:
     write_table(store, *([add(f"f{v}")] for v in range(12)))
     counted, log = rounds(), TableLog(store)
@@ -117,6 +118,7 @@ def with_sidecars(store: ObjectStore) -> None:
     write_v2_checkpoint(store, 4, [PROTOCOL, METADATA], files[:2], files[2:])
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("write", "most"), [(checkpoint, 3), (parts, 3), (with_sidecars, 4)])
 @pytest.mark.parametrize("hinted", [True, False])
 def test_a_checkpoint_and_commits_after_it(
@@ -136,6 +138,7 @@ def test_a_checkpoint_and_commits_after_it(
     assert sorted(file.path for file in log.snapshot().files.adds()) == [f"f{v}" for v in range(8)]
 
 
+@pytest.mark.thorough
 def test_a_checkpoint_of_more_than_its_end(
     store: ObjectStore, rounds: Callable[[], Rounds]
 ) -> None:
@@ -168,6 +171,7 @@ def test_a_commit_after_a_lost_race(store: ObjectStore, rounds: Callable[[], Rou
     assert counted.requests.count("put") == 2
 
 
+@pytest.mark.thorough
 def test_the_first_write_below_a_root(store: ObjectStore, rounds: Callable[[], Rounds]) -> None:
     counted = rounds()
     assert counted.during(store.name_rule) == 3

@@ -31,6 +31,7 @@ def version(spark: SparkSession, table: str) -> int:
     return int(row.version)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("call", "rows", "refusal"),
     [
@@ -86,6 +87,7 @@ def test_what_is_refused_changes_nothing(
     assert sorted(entry.name for entry in Path(table).iterdir()) == before
 
 
+@pytest.mark.thorough
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("partial", [False, True])
 def test_a_table_that_had_no_sequences(spark: SparkSession, tmp_path: Path, partial: bool) -> None:
@@ -144,6 +146,7 @@ def test_a_write_counts_what_it_leaves_out(spark: SparkSession, tmp_path: Path) 
     assert outcome.num_rows == 1
 
 
+@pytest.mark.thorough
 def test_types_that_spark_does_not_order_or_compare(spark: SparkSession, tmp_path: Path) -> None:
     """Maps as values, a struct as the sequence, timestamps as times, names with dots."""
     table = str(tmp_path / "t")
@@ -168,6 +171,7 @@ def test_types_that_spark_does_not_order_or_compare(spark: SparkSession, tmp_pat
     assert found[0].valid_to == found[1].valid_from
 
 
+@pytest.mark.thorough
 def test_repeats_that_nobody_wants_to_remember(spark: SparkSession, tmp_path: Path) -> None:
     table = str(tmp_path / "t")
 
@@ -227,6 +231,7 @@ def test_diff_and_blame_of_a_table_with_every_feature(spark: SparkSession, tmp_p
     ]
 
 
+@pytest.mark.thorough
 def test_blame_by_row_tracking(spark: SparkSession, tmp_path: Path) -> None:
     table = str(tmp_path / "t")
     rows = frame(spark, (1, "a", 1), (2, "b", 2))

@@ -25,7 +25,7 @@ def table(spark: SparkSession, tmp_path: Path) -> str:
     return path
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("scope", "outside"),
     [

@@ -132,6 +132,7 @@ def snapshot(spark: SparkSession, state: dict[Key, Values]) -> DataFrame:
     )
 
 
+@pytest.mark.thorough
 def test_scd2(spark: SparkSession, tmp_path: Path, sample: Streams) -> None:
     check_scd2(spark, str(tmp_path / "t"), sample)
 
@@ -142,6 +143,7 @@ def test_apply_changes(spark: SparkSession, tmp_path: Path, sample: Streams) -> 
     check_apply_changes(spark, str(tmp_path / "t"), given, apply_as_truncates="op = 'T'")
 
 
+@pytest.mark.thorough
 def test_apply_changes_that_ignores_nulls(
     spark: SparkSession, tmp_path: Path, sample: Streams
 ) -> None:

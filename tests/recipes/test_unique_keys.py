@@ -38,6 +38,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return calls
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("in_place", [False, True])
 def test_few_keys_are_known_without_a_count(
     spark: SparkSession, tmp_path: Path, counted: list[Any], in_place: bool
@@ -58,6 +59,7 @@ def test_few_keys_are_known_without_a_count(
     assert puredelta.read(spark, table).count() == 2
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "keys", [(-0.0, 0.0), (float("nan"), float("nan")), (None, None)], ids=["zero", "nan", "null"]
 )

@@ -64,6 +64,7 @@ def rows_of(spark: SparkSession, path: str, way: str) -> list[str]:
         return sorted(str(row) for row in puredelta.read(spark, path).collect())
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("writer", "reader"), [("spark", "arrow"), ("arrow", "spark")])
 def test_one_way_reads_what_the_other_has_written(
     spark: SparkSession, tmp_path: Path, writer: str, reader: str
@@ -145,6 +146,7 @@ def test_types_that_were_widened(spark: SparkSession, tmp_path: Path) -> None:
     assert rows_of(spark, path, "arrow") == rows_of(spark, path, "spark")
 
 
+@pytest.mark.thorough
 def test_rows_are_changed_row_by_row_and_recorded(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     with by(spark, "arrow"):
@@ -180,6 +182,7 @@ def test_a_failed_write_leaves_nothing_behind(spark: SparkSession, tmp_path: Pat
         assert set((tmp_path / "t").rglob("*")) == before
 
 
+@pytest.mark.thorough
 def test_rules_of_the_table_are_kept(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     with by(spark, "arrow"):
@@ -202,6 +205,7 @@ def test_a_lost_file_is_an_error_that_names_it(spark: SparkSession, tmp_path: Pa
             assert puredelta.read(spark, path).count() == 0
 
 
+@pytest.mark.thorough
 def test_a_large_file_is_read_by_several_tasks(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -48,7 +48,7 @@ def assert_same_rows(found: DataFrame, expected: DataFrame, columns: list[str]) 
     assert both.groupBy(*columns).agg(F.sum("n").alias("n")).filter("n != 0").count() == 0
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("row", [r for r in ROWS if r["has_expected"]], ids=by_name)
 def test_table_has_exactly_its_expected_rows(spark: SparkSession, row: dict[str, Any]) -> None:
     directory = location(row).parent

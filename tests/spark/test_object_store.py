@@ -87,6 +87,7 @@ def test_a_table_lives_in_a_bucket(spark: SparkSession, path: str) -> None:
     assert ids(spark, path) == list(range(10, 105))
 
 
+@pytest.mark.thorough
 def test_deletion_vectors_and_changes(spark: SparkSession, path: str) -> None:
     puredelta.write(spark.range(50).coalesce(1), path)
     for name in ("enableDeletionVectors", "enableChangeDataFeed"):
@@ -104,6 +105,7 @@ def test_deletion_vectors_and_changes(spark: SparkSession, path: str) -> None:
     assert counts == {"delete": 7, "insert": 2}
 
 
+@pytest.mark.thorough
 def test_versions_and_clones(spark: SparkSession, path: str, tmp_path: Path) -> None:
     puredelta.write(spark.range(3), path)
     puredelta.write(spark.range(3, 5), path, mode="append")
@@ -139,6 +141,7 @@ def test_a_table_is_opened_and_read_in_few_requests(
     assert [one.verb for one in requests if ".parquet" in one.path] == ["PUT"]
 
 
+@pytest.mark.thorough
 def test_a_query_reads_its_columns_of_its_files(
     spark: SparkSession, path: str, server: Proxy, requests: list[Any]
 ) -> None:
@@ -169,6 +172,7 @@ def test_a_query_reads_its_columns_of_its_files(
     assert asked(with_text)[:2] == ([(999,)], 1)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("num_touched", [1, 3])
 def test_an_upsert_takes_as_many_requests_as_it_touches_files(
     spark: SparkSession, path: str, requests: list[Any], num_touched: int
@@ -229,6 +233,7 @@ def test_delta_rs_reads_what_is_there(spark: SparkSession, server: Proxy, path: 
     assert sorted(row["id"] for row in rows) == list(range(9))
 
 
+@pytest.mark.thorough
 def test_streams_and_plain_readers_take_the_settings_as_options(
     spark: SparkSession, server: Proxy, path: str, tmp_path: Path
 ) -> None:

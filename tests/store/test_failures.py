@@ -174,6 +174,7 @@ def test_a_host_that_is_not_there_is_found_soon(endpoint: str, said: str) -> Non
     assert time.monotonic() - started < 15
 
 
+@pytest.mark.thorough
 def test_an_endpoint_without_tls_is_named(stub: Stub) -> None:
     secure = Stub(stub.endpoint.replace("http:", "https:"), stub.answer)
     with pytest.raises(StorageError, match=r"https://127.* does not speak TLS .*begins with http"):

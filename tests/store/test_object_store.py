@@ -157,6 +157,7 @@ def test_an_object_that_stands_for_a_directory_is_no_file(endpoint: str) -> None
     assert [f.path for f in store.list_from("")] == ["p=1-b"]
 
 
+@pytest.mark.thorough
 def test_more_names_than_a_page_has(endpoint: str) -> None:
     store = s3.storage(endpoint).open(new_root())
     with ThreadPoolExecutor(8) as putters:

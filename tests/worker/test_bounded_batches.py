@@ -44,6 +44,7 @@ def test_long_texts_of_a_dictionary_come_in_small_batches(
     assert num_rows == ROWS + (len(SHORT) if len(groups) > 1 else 0)
 
 
+@pytest.mark.thorough
 def test_beside_a_dictionary_of_arrow_batches_have_few_rows(tmp_path: Path) -> None:
     """pandas writes categories so; 40,000 rows of the other column would be a batch of 0.8 GB."""
     table = pa.table({"kind": long_texts(), "t": long_texts().cast(pa.string())})

@@ -43,6 +43,7 @@ def test_a_constraint_holds_for_old_and_new_rows(spark: SparkSession, tmp_path: 
     assert error.value.code is ErrorCode.CONSTRAINT_ALREADY_EXISTS
 
 
+@pytest.mark.thorough
 def test_an_interrupt_ends_the_job_that_checks_the_rows(
     spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

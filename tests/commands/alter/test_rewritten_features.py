@@ -57,6 +57,7 @@ def make(spark: SparkSession, path: Path, **properties: str) -> TableLog:
     return make_table(spark, path, *files, properties=properties, partition_by=["p"])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mode", [BY_NAME, BY_ID])
 def test_dropping_column_mapping_writes_files_under_their_columns_names(
     spark: SparkSession, tmp_path: Path, mode: dict[str, str]
@@ -88,6 +89,7 @@ def test_dropping_column_mapping_writes_files_under_their_columns_names(
     assert error.value.code is ErrorCode.FEATURE_DROP_FEATURE_NOT_PRESENT
 
 
+@pytest.mark.thorough
 def test_the_mode_none_takes_mapping_off_and_the_feature_stays(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -165,6 +167,7 @@ def test_a_writer_that_appends_meanwhile_wins(spark: SparkSession, tmp_path: Pat
     assert stored == named
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mode", [{}, BY_ID])
 def test_dropping_type_widening_rewrites_what_has_other_types(
     spark: SparkSession, tmp_path: Path, mode: dict[str, str]
@@ -211,6 +214,7 @@ def test_dropping_type_widening_rewrites_what_has_other_types(
     assert tracked_rows(spark, log) == ids
 
 
+@pytest.mark.thorough
 def test_vectors_leave_once_no_version_that_can_be_read_has_one(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -30,7 +30,7 @@ IN_MEMORY = [name for name, made in CHECKS.items() if made.__module__ == named_t
 """Another module that was imported before adds what only Hive's metastore can do."""
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("name", IN_MEMORY)
 def test_c_02_in_memory(database: SparkSession, tmp_path: Path, name: str) -> None:
     CHECKS[name](database, tmp_path)

@@ -267,7 +267,7 @@ LATER = {wider_types, evolved_partitions, copied_on_write, first_format}
 """Tables of ``make thorough`` alone."""
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     "make", [pytest.param(m, marks=pytest.mark.thorough) if m in LATER else m for m in TABLES]
 )

@@ -31,6 +31,7 @@ def unsound() -> bytes:
     return with_footer(content, footer.replace(sizes, b"\x19\x16\x12", 1))
 
 
+@pytest.mark.thorough
 def test_an_unsound_footer_is_sparks(spark: SparkSession, tmp_path: Path) -> None:
     """delta-spark converts such a file, and merges from it; here its process died."""
     directory = tmp_path / "files"

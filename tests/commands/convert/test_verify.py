@@ -20,7 +20,7 @@ TELLING = 0x1122334455667788
 """A number whose eight bytes occur nowhere else in a file."""
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("kind", ["INT96", "TIMESTAMP_MICROS", "TIMESTAMP_MILLIS"])
 @pytest.mark.parametrize("rebase", ["LEGACY", "CORRECTED"])
 def test_bounds_of_spark_are_true(
@@ -73,6 +73,7 @@ def test_a_wider_bound_is_a_bound(spark: SparkSession, tmp_path: Path) -> None:
     assert convert_to_delta(spark, f"parquet.`{tmp_path}`", verify=True).num_files == 1
 
 
+@pytest.mark.thorough
 def test_partitions_empty_files_and_odd_names(spark: SparkSession, tmp_path: Path) -> None:
     rows = pa.table({"a.b": [1, 2], "s": [{"x`y": "é" * 50}, None]})
     write(tmp_path, "p=1/100%.parquet", rows)

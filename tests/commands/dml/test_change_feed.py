@@ -82,6 +82,7 @@ def test_a_merge_that_changes_no_row_of_the_table_writes_no_change_file(
     assert changes_of(spark, log, 1) == {(2, "y", A, "insert"): 1}
 
 
+@pytest.mark.thorough
 def test_a_row_that_several_source_rows_delete_is_one_change(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -114,6 +115,7 @@ def test_only_new_rows_are_held_to_constraints(spark: SparkSession, tmp_path: Pa
     }
 
 
+@pytest.mark.thorough
 def test_a_row_before_an_update_has_the_columns_of_the_table_after_it(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -80,6 +80,7 @@ def test_changed_rows_are_hidden_and_nothing_is_copied(spark: SparkSession, tmp_
     }
 
 
+@pytest.mark.thorough
 def test_a_vector_grows_until_the_file_is_empty(spark: SparkSession, tmp_path: Path) -> None:
     """M-131, M-132: positions count the rows that are hidden already."""
     log = make_table(spark, tmp_path, OLD, properties=VECTORS)
@@ -98,6 +99,7 @@ def test_a_vector_grows_until_the_file_is_empty(spark: SparkSession, tmp_path: P
     assert rows_of(spark, log) == {}
 
 
+@pytest.mark.thorough
 def test_a_session_may_do_without(spark: SparkSession, tmp_path: Path) -> None:
     """M-130, M-138: the vector that is there is honoured, and gone after the copy."""
     log = make_table(spark, tmp_path, OLD, properties=VECTORS)
@@ -173,6 +175,7 @@ def keys(spark: SparkSession, *rows: range) -> DataFrame:
     return spark.createDataFrame(pa.table({"k": pa.array(found, pa.int32())}))
 
 
+@pytest.mark.thorough
 def test_a_file_that_is_mostly_dead_is_copied_and_others_are_not(
     spark: SparkSession, tmp_path: Path, wide_rows: tuple[list[tuple], list[tuple]]
 ) -> None:
@@ -190,6 +193,7 @@ def test_a_file_that_is_mostly_dead_is_copied_and_others_are_not(
     assert [outcome.metrics[f"numTarget{name}"] for name in names] == [200, 710, 1, 1, 1]
 
 
+@pytest.mark.thorough
 def test_the_feed_of_a_delete_is_told_by_vectors_alone(
     spark: SparkSession, tmp_path: Path, wide_rows: tuple[list[tuple], list[tuple]]
 ) -> None:

@@ -104,6 +104,7 @@ def test_star_keeps_fields_that_the_source_lacks_and_an_assignment_does_not(
     ]
 
 
+@pytest.mark.thorough
 def test_a_field_may_be_assigned_to_a_column_that_is_new(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -116,6 +117,7 @@ def test_a_field_may_be_assigned_to_a_column_that_is_new(
     assert rows(spark, log) == [(1, 10, (11,))]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mode", ["name", "id"])
 def test_mapped_and_partitioned_tables(spark: SparkSession, tmp_path: Path, mode: str) -> None:
     """M-57, M-109."""

@@ -108,6 +108,7 @@ def test_a_merge_from_plan_to_report(
     assert [commit.error for commit in later.conflicts] == ["ConcurrentAppendException"]
 
 
+@pytest.mark.thorough
 def test_a_preview_shows_some_of_every_clause(spark: SparkSession, path: str) -> None:
     shown = merge_of(spark, path).preview(3).collect()
     assert [row["_clause"] for row in shown] == [1, 3, 3, 5, 5]
@@ -135,6 +136,7 @@ def test_what_the_table_refuses_is_refused_in_a_dry_run_and_nothing_stays(
     assert files_below(path) == before
 
 
+@pytest.mark.thorough
 def test_update_delete_and_whole_partitions(spark: SparkSession, path: str) -> None:
     table = DeltaTable.forPath(spark, path)
     update = table.prepareUpdate("id = 5", {"v": "v + 1"})
@@ -150,6 +152,7 @@ def test_update_delete_and_whole_partitions(spark: SparkSession, path: str) -> N
     assert (tried.files.removed, tried.files.rewritten) == (1, 0)
 
 
+@pytest.mark.thorough
 def test_explain_in_sql_text(spark: SparkSession, path: str) -> None:
     text = f"DELETE FROM delta.`{path}` WHERE id = 3"
     rows = puredelta.sql(spark, f"EXPLAIN {text}").collect()
@@ -174,6 +177,7 @@ def test_explain_in_sql_text(spark: SparkSession, path: str) -> None:
         puredelta.explain(spark, text, mode="all")
 
 
+@pytest.mark.thorough
 def test_maintenance_is_tried_as_it_is_done(spark: SparkSession, path: str) -> None:
     table = DeltaTable.forPath(spark, path)
     table.delete("id % 2 = 0")

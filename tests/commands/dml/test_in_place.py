@@ -121,6 +121,7 @@ def test_a_merge_copies_every_other_column_and_inserts(spark: SparkSession, tmp_
     assert all(after[first, b"c5"] == before[first, b"c5"] for first in (0, 40, 80))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("by_workers", [True, False])
 def test_files_of_which_a_row_goes_away(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_workers: bool
@@ -250,6 +251,7 @@ def test_workers_compute_the_values_of_an_update(
     assert not streamed
 
 
+@pytest.mark.thorough
 def test_most_columns_are_updated_in_place_if_workers_compute_them(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -305,6 +307,7 @@ def test_workers_compute_the_values_of_clauses_of_a_merge(
     assert [one.refused for one in done] == [{}]
 
 
+@pytest.mark.thorough
 def test_a_partition_column_is_no_column_of_the_files(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -351,6 +354,7 @@ def test_a_report_says_who_computes_the_values(spark: SparkSession, tmp_path: Pa
     assert found["ascii(c2)"].reason == "Ascii is no function that workers compute"
 
 
+@pytest.mark.thorough
 def test_a_report_says_who_did_compute_the_values(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "t"
     lay_table(path, SCHEMA, [*FILES[:2], [{**row(n), "c2": "É"} for n in range(80, 120)]])

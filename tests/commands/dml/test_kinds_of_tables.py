@@ -69,6 +69,7 @@ def test_a_split_drops_the_old_deletion_vector_with_the_new_positions(
     )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mode", ["name", "id"])
 def test_mapped_columns_keep_their_physical_names(
     spark: SparkSession, tmp_path: Path, mode: str
@@ -227,6 +228,7 @@ def test_a_merge_of_a_table_with_itself(spark: SparkSession, tmp_path: Path) -> 
     assert sorted(rows) == [n for n in range(20) if n not in {10, 17}]
 
 
+@pytest.mark.thorough
 def test_a_source_column_of_no_type(spark: SparkSession, tmp_path: Path) -> None:
     """M-63: NULL goes into a column of any type, also from inside an array."""
     log = lay_table(tmp_path / "t", pa.schema([("id", pa.int64()), ("a", pa.list_(pa.int64()))]),

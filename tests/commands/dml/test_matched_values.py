@@ -272,7 +272,7 @@ def merged(spark: SparkSession, path: Path, case: Case) -> tuple[Any, ...]:
     return rows, stats, counts
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     "name",
     [n if n in SAMPLE else pytest.param(n, marks=pytest.mark.thorough) for n in CASES],
@@ -372,6 +372,7 @@ def nested_source(numbers: range) -> list[tuple[Any, ...]]:
     return found
 
 
+@pytest.mark.thorough
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("is_renamed", [False, True], ids=["plain", "other names"])
 def test_workers_copy_nested_columns_of_the_source(

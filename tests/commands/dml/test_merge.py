@@ -194,6 +194,7 @@ def test_several_matches_are_harmless_for_a_sole_delete(
     assert len(table_rows(spark, log)) == 40
 
 
+@pytest.mark.thorough
 def test_by_source_clauses_alone_still_refuse_several_matches(
     spark: SparkSession, log: TableLog, source: Callable[..., DataFrame]
 ) -> None:
@@ -212,6 +213,7 @@ def test_one_source_row_changes_many_target_rows(
     assert [r for r in table_rows(spark, log) if r["v"] == -1] == [row(1, -1, "x")] * 4
 
 
+@pytest.mark.thorough
 def test_one_source_row_updates_one_row_and_deletes_others(
     spark: SparkSession, log: TableLog, source: Callable[..., DataFrame]
 ) -> None:
@@ -275,7 +277,7 @@ def test_clauses_fire_in_order_and_a_matched_row_without_one_stays(
     assert (rows.by_source_deleted, rows.by_source_updated) == (1, 2)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("threshold", ["10MB", "-1"])
 @pytest.mark.parametrize(
     ("on", "updated"), [("s.id BETWEEN t.id - 1 AND t.id", 2), ("true", 40), ("false", 0)]
@@ -381,6 +383,7 @@ def test_a_rival_that_wins_between_read_and_commit(
     assert data_files(root) == {*before, *active_files(log)}, "the loser's files are removed"
 
 
+@pytest.mark.thorough
 def test_a_rival_elsewhere_does_not_matter(
     spark: SparkSession, log: TableLog, root: Path, source: Callable[..., DataFrame]
 ) -> None:
@@ -546,6 +549,7 @@ def test_how_many_spark_jobs_an_upsert_runs(
     assert len(jobs) == JOBS_OF_AN_UPSERT
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("without_workers")
 def test_spark_joins_where_workers_cannot_look_keys_up(
     spark: SparkSession,

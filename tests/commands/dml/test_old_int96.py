@@ -53,6 +53,7 @@ def years(spark: SparkSession, table: str) -> list[tuple[int, int]]:
     return sorted((row[0], row[1]) for row in rows)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("files", [1, 30])
 def test_they_stay_what_they_are(utc: SparkSession, tmp_path: Path, files: int) -> None:
     spark, table = utc, lay(tmp_path / "t", files)
@@ -69,6 +70,7 @@ def test_they_stay_what_they_are(utc: SparkSession, tmp_path: Path, files: int) 
     assert years(spark, table) == expected
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("source", ["delta", "parquet"])
 def test_keys_match(utc: SparkSession, tmp_path: Path, source: str) -> None:
     """In files of the target, and in those of the source."""

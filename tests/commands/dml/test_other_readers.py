@@ -33,7 +33,7 @@ FEATURES: Mapping[str, Mapping[str, str]] = {
 }
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("feature", FEATURES)
 def test_delta_rs_reads_what_merges_leave(
     spark: SparkSession, tmp_path: Path, feature: str
@@ -92,6 +92,7 @@ def merge_range(spark: SparkSession, table: DeltaTable, low: int, high: int) -> 
     )
 
 
+@pytest.mark.thorough
 def test_tables_that_delta_rs_has_merged(spark: SparkSession, tmp_path: Path) -> None:
     """Its files say that Arrow should read text as views, for which Arrow has few functions."""
     path = str(tmp_path / "t")

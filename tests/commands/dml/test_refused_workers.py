@@ -65,6 +65,7 @@ def test_a_report_says_why_spark_took_over(spark: SparkSession, path: str) -> No
     assert {(r.id, r.v) for r in rows} == {(n, n if n < 18 else -n) for n in range(22)}
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("refused")
 def test_later_plans_expect_it(spark: SparkSession, path: str) -> None:
     merge = merge_of(spark, path)
@@ -85,6 +86,7 @@ def test_workers_that_can_are_not_suspected(
     assert "refuse" not in chosen(merge_of(spark, path).explain(), "search")
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("refused")
 def test_the_entry_in_the_ui_says_so(spark: SparkSession, path: str) -> None:
     merge_of(spark, path).execute()

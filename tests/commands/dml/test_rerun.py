@@ -126,6 +126,7 @@ def require_nothing_left(log: TableLog, root: Path, before: set[str]) -> None:
     assert {name for name in left if not name.startswith("part-")} == set()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("rival", [append, rewrite])
 def test_x_29b_a_merge_runs_again_on_what_the_other_writer_made(
     spark: SparkSession, log: TableLog, root: Path, rival: Callable[[Path], None]
@@ -202,6 +203,7 @@ def test_x_29b_by_default_nothing_runs_again(
     assert log.snapshot().version == 1
 
 
+@pytest.mark.thorough
 def test_x_29b_another_definition_of_the_table_ends_the_statement(
     spark: SparkSession, log: TableLog, root: Path
 ) -> None:

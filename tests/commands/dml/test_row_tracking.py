@@ -38,6 +38,7 @@ def upsert(spark: SparkSession, log: TableLog) -> None:
     )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "properties",
     [{}, {**MAPPED, **FEED}, VECTORS],

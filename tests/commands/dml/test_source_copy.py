@@ -140,7 +140,7 @@ CLAUSES = {
 }
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", CLAUSES)
 @pytest.mark.parametrize("staged", [False, True])
 def test_the_table_is_the_one_spark_would_have_written(
@@ -166,6 +166,7 @@ def test_the_table_is_the_one_spark_would_have_written(
     assert not [p for p in log_root(log).iterdir() if p.name.startswith("_puredelta")]
 
 
+@pytest.mark.thorough
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("column", ["n", "flag", "day", "s"])
 def test_partitions_are_those_spark_would_have_written(
@@ -218,6 +219,7 @@ def stats(log: TableLog) -> Any:
     )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "case",
     [
@@ -240,6 +242,7 @@ def test_what_asks_for_more_is_left_to_spark(
     assert outcome.rows.matched_updated == 3
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("update_few", [update(n="s.n"), update(n="s.n + 1", id="s.id")])
 def test_beside_updates_in_place_workers_copy_the_inserted_rows(
     spark: SparkSession,

@@ -93,6 +93,7 @@ def test_rows_and_conditions(
     assert outcome.rows.source == len(changed)
 
 
+@pytest.mark.thorough
 def test_partners_in_several_parts_are_several(
     spark: SparkSession, log: TableLog, source: Any, lookups: Lookups, tmp_path: Path
 ) -> None:  # M-70

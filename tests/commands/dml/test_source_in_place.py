@@ -147,6 +147,7 @@ def renamed(rows: DataFrame) -> DataFrame:
     )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("shape", "on", "clauses"),
     [
@@ -310,6 +311,7 @@ def int96_rows(
     return spark.read.parquet(str(path))
 
 
+@pytest.mark.thorough
 def test_keys_are_timestamps_of_96_bits(
     spark: SparkSession, tmp_path: Path, modes: Modes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -355,6 +357,7 @@ def test_bounds_of_many_such_keys_are_those_of_a_copy(
     ]
 
 
+@pytest.mark.thorough
 def test_times_before_1900_are_joined(spark: SparkSession, tmp_path: Path) -> None:
     old = NOON.replace(year=1500)
     log = lay_table(tmp_path / "t", TIMES, [[{"at": old, "v": 1}, {"at": NOON, "v": 2}]])

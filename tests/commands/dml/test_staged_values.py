@@ -186,7 +186,7 @@ def outcome(path: Path, rows: DataFrame, case: Case) -> tuple[Any, ...]:
     return sorted(map(repr, found.toDF().collect())), counts
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     "name",
     [n if n in SAMPLE else pytest.param(n, marks=pytest.mark.thorough) for n in CASES],
@@ -213,6 +213,7 @@ def test_workers_find_the_rows_that_spark_would(
 SHARED = "t.id = CAST(s.key AS INT) AND CAST(s.key AS INT) % 2 = 0 AND s.n >= 0"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "on", ["t.id = s.key", "t.day = to_date(s.dated)", SHARED, "CAST(t.k AS INT) = s.n"]
 )
@@ -227,6 +228,7 @@ def test_an_error_of_a_value_is_the_one_of_the_join(
     assert outcome(tmp_path / "spark", rows, case) == here
 
 
+@pytest.mark.thorough
 def test_a_source_in_files_of_its_own_is_staged_for_its_values(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -247,7 +249,7 @@ LAYOUTS = {
 }
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("column", ["k STRING", "k CHAR(5)", "k TIMESTAMP"])
 def test_expressions_of_the_target_are_keys_in_each_layout(

@@ -136,6 +136,7 @@ def left_to_spark(spark: SparkSession, log: TableLog, condition: str) -> str | N
     return "Spark alone"
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("ansi", ["true", "false"])
 @pytest.mark.parametrize("step", [6, pytest.param(1, marks=pytest.mark.thorough)])
 def test_workers_find_the_rows_that_spark_finds(
@@ -169,7 +170,7 @@ t.i = s.i AND (t.x > s.x OR year(t.day) = year(s.day)); t.u = s.u AND t.p || 'x'
 """Keys, and conditions of the table of functions."""
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("on", listed(MATCHES))
 def test_workers_find_the_pairs_that_spark_finds(
     spark: SparkSession, tmp_path: Path, on: str

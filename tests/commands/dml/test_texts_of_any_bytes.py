@@ -37,6 +37,7 @@ def test_keys_are_compared_as_bytes_and_files_are_ordered_by_them(
     assert contents(spark, path)[2:] == [("C328", 5), ("FF41", 5)]
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("workers", ["true", "false"])
 def test_a_literal_of_other_bytes_is_no_other_text(
     spark: SparkSession, tmp_path: Path, workers: str
@@ -57,6 +58,7 @@ def test_a_literal_of_other_bytes_is_no_other_text(
         spark.conf.unset("spark.puredelta.workers.enabled")
 
 
+@pytest.mark.thorough
 def test_a_partition_has_the_replacement_character_as_in_spark(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -68,7 +70,7 @@ def test_a_partition_has_the_replacement_character_as_in_spark(
     assert [k for k, _ in found] == ["6E6577", "7A7A", *["EFBFBD28"] * 2, *["EFBFBD41"] * 2]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", ["date", "timestamp", "timestamp_ntz"])
 @pytest.mark.parametrize("partition_by", ["d", ()])
 def test_years_that_python_lacks(
@@ -101,6 +103,7 @@ def test_a_file_whose_name_is_no_utf8_is_not_converted(
     assert caught.value.code is ErrorCode.UNSUPPORTED_DATA_FILE
 
 
+@pytest.mark.thorough
 def test_a_column_whose_name_is_no_utf8_has_the_name_that_spark_reads(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -67,6 +67,7 @@ def test_a_file_between_the_keys_is_not_opened(
     assert not isinstance(lookups[0], NotApplicable)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "case",
     [

@@ -37,6 +37,7 @@ def has_change_files(log: TableLog, version: int) -> bool:
     return any(isinstance(action, AddChangeFile) for action in winner.actions)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("vectors", [{}, VECTORS], ids=["copied", "hidden"])
 def test_the_feed(spark: SparkSession, tmp_path: Path, vectors: Mapping[str, str]) -> None:
     log = make_table(
@@ -58,6 +59,7 @@ def test_the_feed(spark: SparkSession, tmp_path: Path, vectors: Mapping[str, str
     assert rows_of(spark, log) == {(3, "c", "x"): 1}
 
 
+@pytest.mark.thorough
 def test_deletion_vectors(spark: SparkSession, tmp_path: Path, conf: Any) -> None:
     log = make_table(spark, tmp_path / "t", *ROWS, properties=VECTORS)
     first = {add.path for add in log.snapshot().files.adds()}

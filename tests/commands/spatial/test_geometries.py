@@ -61,6 +61,7 @@ def lists_feature(path: str) -> bool:
     return all("geospatial" in listed for listed in features)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("vectors", ["false", "true"])
 def test_rows_are_written_changed_and_read(spark: SparkSession, path: str, vectors: str) -> None:
     properties = {
@@ -100,7 +101,7 @@ def test_rows_are_written_changed_and_read(spark: SparkSession, path: str, vecto
     assert tuple(counts or ()) == (6, 3, 1, 6)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("writer", "reader"), [("spark", "arrow"), ("arrow", "spark")])
 def test_arrow_carries_what_spark_does(
     spark: SparkSession, path: str, writer: str, reader: str
@@ -229,6 +230,7 @@ def test_geometries_of_many_systems_are_refused_before_anything_is_written(
     assert not Path(path).exists()
 
 
+@pytest.mark.thorough
 def test_rules_of_a_table_may_ask_geometries(spark: SparkSession, path: str) -> None:
     (
         DeltaTable.create(spark)
@@ -290,7 +292,7 @@ def test_a_system_that_spark_does_not_know_is_not_converted(spark: SparkSession,
     assert not Path(path, "_delta_log").exists()
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -371,6 +373,7 @@ def test_a_value_that_is_no_geometry_fails_and_can_be_deleted(
     assert [row[0] for row in read(spark, path).select("id").orderBy("id").collect()] == [0, 1]
 
 
+@pytest.mark.thorough
 def test_geometries_over_connect(tmp_path: Path, connect_server: str) -> None:
     module = "tests.commands.spatial.connect_geometries"
     rows, kinds, num_present = ask(module, tmp_path, server=connect_server)

@@ -72,7 +72,7 @@ def check(root: Path) -> None:
         assert not filtered(path, names["v"])
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("mode", ["none", "name"])
 @pytest.mark.parametrize("io", ["auto", "arrow"])
 def test_every_statement_writes_them(

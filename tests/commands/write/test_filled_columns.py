@@ -85,6 +85,7 @@ def test_m100_omitted_columns_get_their_defaults(
     assert log.snapshot().config.column_defaults["c"] == "1 + 1"
 
 
+@pytest.mark.thorough
 def test_m100_the_default_keyword(spark: SparkSession, with_defaults: TableLog) -> None:
     """delta-spark knows it in UPDATE only; a column of that name wins, as in Spark."""
     log = with_defaults
@@ -211,6 +212,7 @@ def test_m55_types_that_an_expression_reads_do_not_change(
         assert caught.value.code is ErrorCode.GENERATED_COLUMNS_DATA_TYPE_MISMATCH
 
 
+@pytest.mark.thorough
 def test_m101_a_generated_column_sees_defaults_and_cast_values(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -278,6 +280,7 @@ def test_m102_values_follow_the_high_water_mark(spark: SparkSession, tmp_path: P
     assert log.snapshot().version <= before + 2
 
 
+@pytest.mark.thorough
 def test_m102_by_default_takes_values_and_keeps_its_mark(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -338,6 +341,7 @@ def test_m102_no_value_beyond_a_long(spark: SparkSession, tmp_path: Path) -> Non
 # --- char and varchar -----------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_m106_text_is_stored_as_given_and_read_with_blanks(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -389,6 +393,7 @@ def test_m105_required_fields_by_name(spark: SparkSession, tmp_path: Path) -> No
     assert caught.value.code is ErrorCode.MISSING_NOT_NULL_COLUMN_VALUE
 
 
+@pytest.mark.thorough
 def test_m106_a_partition_column_of_char(spark: SparkSession, tmp_path: Path) -> None:
     """What the log spells shorter is compared with blanks, by scans and without them."""
     char = StructField("c", STRING, metadata={"__CHAR_VARCHAR_TYPE_STRING": "char(3)"})

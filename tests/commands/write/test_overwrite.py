@@ -83,6 +83,7 @@ def test_replace_where_of_data_columns_splits_files(spark: SparkSession, path: s
     assert sorted(map(tuple, changes)) == expected
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("where", ["p = 1", "id > 3"])
 def test_rows_outside_of_the_condition_are_refused(
     spark: SparkSession, path: str, where: str

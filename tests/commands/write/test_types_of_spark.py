@@ -85,6 +85,7 @@ def test_shredded_variants_are_read(spark: SparkSession, path: str) -> None:
     assert [tuple(row) for row in rows] == [(n, f'{{"a":{n}}}') for n in (0, 1, 3)]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mode", ["none", "name"])
 def test_texts_are_compared_by_their_collation(spark: SparkSession, path: str, mode: str) -> None:
     rows = spark.sql(

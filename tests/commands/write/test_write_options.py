@@ -66,6 +66,7 @@ def test_files_have_so_many_rows_and_the_codec_of_the_option(
     assert codecs(path) == {"ZSTD", "SNAPPY"}
 
 
+@pytest.mark.sampled(2)
 def test_an_optimized_write_brings_partitions_together(
     spark: SparkSession, path: str, writer: str
 ) -> None:
@@ -148,6 +149,7 @@ def test_a_wrong_property_is_refused(name: str, value: str, code: ErrorCode) -> 
     }
 
 
+@pytest.mark.thorough
 def test_statements_write_as_session_and_table_say(spark: SparkSession, path: str) -> None:
     write(rows(spark), path, partition_by="p", properties={TABLE: "true"})
     assert len(files(path)) == 4
@@ -186,6 +188,7 @@ def actions(path: str) -> list[Add | Remove]:
     return [action for action in commit.actions if isinstance(action, Add | Remove)]
 
 
+@pytest.mark.thorough
 def test_rows_that_are_only_moved_are_no_change(spark: SparkSession, path: str) -> None:
     feed = {"delta.enableChangeDataFeed": "true"}
     write(rows(spark), path, partition_by="p", properties=feed)

@@ -47,6 +47,7 @@ def test_cached_frames_show_the_new_version(spark: SparkSession, table: str) -> 
     assert some.storageLevel.useMemory
 
 
+@pytest.mark.thorough
 def test_a_merge_refreshes_whatever_the_new_version_is_made_of(
     spark: SparkSession, table: str
 ) -> None:

@@ -102,6 +102,7 @@ def test_a_managed_table_from_creation_to_drop(main: SparkSession, server: Unity
         main.sql("DROP TABLE main.sales.orders")
 
 
+@pytest.mark.thorough
 def test_queries_name_tables_and_columns_as_ever(main: SparkSession) -> None:
     main.sql("CREATE TABLE main.sales.orders AS SELECT id, id % 2 AS part FROM range(4)")
     main.sql("CREATE TABLE main.sales.parts AS SELECT 0 AS part, 'even' AS name")
@@ -288,6 +289,7 @@ def test_columns_of_an_external_table_follow(
     assert len(table.fields) == 3
 
 
+@pytest.mark.thorough
 def test_reads_of_the_table_itself_count_under_every_name(
     main: SparkSession, server: UnityServer, tmp_path: Path
 ) -> None:
@@ -309,6 +311,7 @@ def test_reads_of_the_table_itself_count_under_every_name(
     assert len(server.requests) <= 6
 
 
+@pytest.mark.thorough
 def test_listings(main: SparkSession, server: UnityServer) -> None:
     server.schemas["main", "other"] = None
     for name in ("orders", "parts", "other"):
@@ -442,6 +445,7 @@ def test_a_table_of_the_same_name_is_another_one(main: SparkSession, server: Uni
         main.table("main.sales.orders")
 
 
+@pytest.mark.thorough
 def test_a_stream_notices_another_table_of_the_name(main: SparkSession, tmp_path: Path) -> None:
     main.sql("CREATE TABLE main.sales.source AS SELECT 1L AS id")
     main.sql("CREATE TABLE main.sales.sink (id BIGINT)")

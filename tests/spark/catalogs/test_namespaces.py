@@ -119,6 +119,7 @@ def test_short_names_in_queries(inside: SparkSession, query: str) -> None:
     assert rows(inside.sql(query)) == ORDERS
 
 
+@pytest.mark.thorough
 def test_short_names_in_calls(inside: SparkSession, tmp_path: Path) -> None:
     assert rows(inside.table("orders")) == ORDERS
     assert rows(inside.read.table("sales.orders")) == ORDERS
@@ -265,6 +266,7 @@ def test_views_show_the_present_rows(main: SparkSession) -> None:
         main.sql("DROP TABLE main.sales.grown")
 
 
+@pytest.mark.thorough
 def test_sides_from_different_catalogs(main: SparkSession) -> None:
     main.sql("CREATE TABLE main.sales.sides AS SELECT * FROM main.sales.orders")
     clauses = "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
@@ -335,6 +337,7 @@ def test_statements_of_spark_are_refused_by_name(main: SparkSession, text: str) 
     assert "Py4J" not in str(refused.value)
 
 
+@pytest.mark.thorough
 def test_functions_are_those_of_spark(main: SparkSession) -> None:
     assert main.catalog.functionExists("upper")
     for call in (
@@ -353,6 +356,7 @@ def test_the_session_catalog_is_never_another_one(spark: SparkSession) -> None:
         assert puredelta.sql(spark, "SELECT 1 AS one").first() == (1,)
 
 
+@pytest.mark.thorough
 def test_a_stored_view_needs_whole_names(inside: SparkSession) -> None:
     for query in (
         "SELECT * FROM orders",

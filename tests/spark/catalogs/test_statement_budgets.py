@@ -150,7 +150,7 @@ def test_a_read_costs_two_requests_and_no_call_more(both: Both, text: str) -> No
     compare(both, lambda t: both.spark.sql(text.format(t=t)).collect(), requests=READ, calls=0)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("text", WRITES)
 def test_a_write_costs_a_read_and_a_commit_more(both: Both, text: str) -> None:
     compare(both, lambda t: both.spark.sql(text.format(t=t)), requests=READ + COMMIT, calls=COMMIT)
@@ -173,6 +173,7 @@ def test_one_answer_serves_a_whole_statement(both: Both, feed: str, text: str) -
     assert len(asked) == 1, asked
 
 
+@pytest.mark.thorough
 def test_versions_that_an_answer_has_named_are_read_without_another(both: Both, feed: str) -> None:
     """A builder that holds a table asks for its newest version each time, for older ones never."""
     held = DeltaTable.forName(both.spark, feed)
@@ -186,6 +187,7 @@ def test_versions_that_an_answer_has_named_are_read_without_another(both: Both, 
         assert len(asked) <= limit, asked
 
 
+@pytest.mark.thorough
 def test_frames_and_builders(both: Both) -> None:
     spark, rows = both.spark, both.spark.sql("SELECT 1L AS id, 'f' AS note")
 
@@ -242,6 +244,7 @@ def test_a_refusal_is_two_requests(both: Both) -> None:
     assert len(asked) <= READ
 
 
+@pytest.mark.thorough
 def test_a_batch_of_a_stream(both: Both) -> None:
     spark = both.spark
 

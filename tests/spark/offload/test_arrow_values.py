@@ -170,7 +170,7 @@ def of_spark(
     return {e: plain(rows[f"c{n}"].combine_chunks()) for n, e in enumerate(expressions)}
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("zone", ZONES)
 @pytest.mark.parametrize("ansi", ["true", "false"])
 def test_values_of_workers_are_those_of_spark(spark: SparkSession, ansi: str, zone: str) -> None:

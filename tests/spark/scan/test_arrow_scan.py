@@ -40,6 +40,7 @@ def _plan(rows: DataFrame) -> str:
     return str(rows._jdf.queryExecution().executedPlan())
 
 
+@pytest.mark.thorough
 def test_any_columns_may_be_asked_for(spark: SparkSession, table: str) -> None:
     rows = puredelta.read(spark, table)
     assert PLAN in _plan(rows)
@@ -65,6 +66,7 @@ def test_conditions_leave_out_files(spark: SparkSession, table: str) -> None:
     assert f"2 of 2 files {PLAN}" in _plan(rows.where("id = 3 OR rand() > 2"))
 
 
+@pytest.mark.thorough
 def test_a_table_meets_itself(spark: SparkSession, table: str) -> None:
     rows = puredelta.read(spark, table)
     joined = rows.alias("a").join(rows.alias("b"), "id")
@@ -176,6 +178,7 @@ CONDITIONS = (
 )
 
 
+@pytest.mark.thorough
 def test_conditions_answer_as_sparks_own_scan(
     spark: SparkSession, by_arrow: None, tmp_path: Path
 ) -> None:

@@ -115,6 +115,7 @@ FARTHER = (*NEAR, 5_000_000)
 """One more yet, so that most words of an array would be empty."""
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("gone", [NEAR, FAR, FARTHER], ids=["near", "far", "farther"])
 def test_rows_inside_and_outside_split_the_rows(rows: DataFrame, gone: tuple[int, ...]) -> None:
     chosen = {1: bitmap(*gone)}
@@ -128,6 +129,7 @@ def test_rows_inside_and_outside_split_the_rows(rows: DataFrame, gone: tuple[int
     assert outside.filter("id = 32768").count() == 2
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("far", [5, 1_000_000, 5_000_000], ids=["near", "far", "farther"])
 def test_filters_and_metadata_pass_through(rows: DataFrame, far: int) -> None:
     outside = rows_outside(rows, {0: bitmap(5, far)})

@@ -73,7 +73,7 @@ def _mapped_with_vectors(spark: SparkSession, path: str) -> None:
     DeltaTable.forPath(spark, path).delete("id BETWEEN 100 AND 105 OR id >= 230")
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("make", "answered_min"), [(_plain, 4), (_partitioned, 15), (_mapped_with_vectors, 5)]
 )

@@ -310,6 +310,7 @@ WIDENINGS = [
 ]
 
 
+@pytest.mark.thorough
 def test_narrow_files_read_with_the_widened_type(spark: SparkSession, tmp_path: Path) -> None:
     """Type widening needs no schema per file: values and filters are those of a cast."""
     narrow = spark.sql("select stack(3, 0, 1, 2) as n").select(

@@ -77,6 +77,7 @@ def of_spark(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> s
     return root
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("table", ["of_arrow", "of_spark"])
 def test_a_condition_finds_the_rows_that_it_is_true_of(
     spark: SparkSession, table: str, request: pytest.FixtureRequest
@@ -108,7 +109,7 @@ def test_a_table_with_such_numbers_is_a_source_that_is_read_in_place(
     assert [field.name for field in found.fields] == ["x", "id", "y"]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("workers", ["true", "false"])
 @pytest.mark.parametrize(
     "merge",
@@ -135,6 +136,7 @@ def test_a_merge_finds_its_rows_and_inserts_no_second_one(
     assert sorted(ids) == sorted({0, 1, 2, 3, 10} - {wanted})
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("ignored", ["part-", "parquet$"])
 def test_no_data_file_is_left_out_by_its_name(
     spark: SparkSession, tmp_path: Path, ignored: str
@@ -175,6 +177,7 @@ def _ids(rows: DataFrame, conditions: Iterable[str]) -> list[tuple[str, int]]:
     return sorted(map(tuple, reduce(DataFrame.union, parts).collect()))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("zone", ["UTC", "America/Los_Angeles"])
 def test_days_that_the_old_calendar_lacks_are_found(
     spark: SparkSession, tmp_path: Path, zone: str
@@ -187,6 +190,7 @@ def test_days_that_the_old_calendar_lacks_are_found(
         assert found == _ids(every.where("id > 2 AND id < 18"), _DAY_CONDITIONS)
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("workers", ["true", "false"])
 def test_statements_find_days_that_the_old_calendar_lacks(
     spark: SparkSession, tmp_path: Path, workers: str
@@ -206,6 +210,7 @@ def test_statements_find_days_that_the_old_calendar_lacks(
     assert left == {*range(20), 109, 1014} - {11, 13, 14}
 
 
+@pytest.mark.thorough
 def test_changes_of_days_that_the_old_calendar_lacks_are_found(
     spark: SparkSession, tmp_path: Path
 ) -> None:

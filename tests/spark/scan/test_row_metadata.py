@@ -66,6 +66,7 @@ def test_nothing_shows_that_is_not_named(spark: SparkSession, path: str) -> None
     ]  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_what_is_not_named_costs_nothing(spark: SparkSession, path: str) -> None:
     rows = puredelta.read(spark, path)
     plain = rows.where("id = 3").select("id")
@@ -106,6 +107,7 @@ def test_a_source_that_tracks_rows_is_read_in_place(spark: SparkSession, tmp_pat
         assert "is computed" in named.reason
 
 
+@pytest.mark.thorough
 def test_sql_over_paths(spark: SparkSession, path: str) -> None:
     table, expected = f"delta.`{path}`", by_id(puredelta.read(spark, path).select(*IDS))
     for text in (
@@ -148,6 +150,7 @@ def test_a_column_of_the_name_that_spark_keeps_for_row_indexes(
     assert sorted(row.id for row in found.select("id").collect()) == [0, 1, 2]
 
 
+@pytest.mark.thorough
 def test_mapped_and_partitioned_tables(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     properties = TRACKED | {"delta.columnMapping.mode": "name"}

@@ -158,6 +158,7 @@ def test_damaged_vector_is_refused_m138(spark: SparkSession, tmp_path: Path, dam
         scan(spark, table.snapshot())
 
 
+@pytest.mark.thorough
 def test_vectors_of_big_files_reach_every_bucket(spark: SparkSession, tmp_path: Path) -> None:
     table = TableFiles.create(tmp_path / "t", schema(id=LONG))
     count = 70_000

@@ -29,7 +29,7 @@ def test_both_results_come_back_and_job_properties_hold_for_both(spark: SparkSes
     assert not context.getJobTags()
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("fails_in_background", [True, False])
 def test_a_failure_cancels_the_other_and_is_the_error_raised(
     spark: SparkSession, *, fails_in_background: bool
@@ -56,6 +56,7 @@ def test_a_failure_cancels_the_other_and_is_the_error_raised(
     assert status.getJobInfo(job).status == "FAILED"
 
 
+@pytest.mark.thorough
 def test_an_interrupt_cancels_what_runs(tmp_path: Path) -> None:
     """As by Ctrl-C, in a process whose main thread waits, or is in a call into the JVM."""
     answers = answers_of("tests.spark.session.interrupted_wait", tmp_path)

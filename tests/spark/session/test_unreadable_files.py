@@ -51,7 +51,7 @@ def files(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iter
     puredelta.deactivate()
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("statement", STATEMENTS)
 def test_the_file_is_named(spark: SparkSession, files: list[Path], statement: str) -> None:
     for name, file in zip(("gone", "cut"), files, strict=True):

@@ -187,7 +187,7 @@ def test_a_failed_job_leaves_nothing_and_raises_the_rows_own_error(spark, tmp_pa
     assert "DIVIDE_BY_ZERO" in str(fail(spark.range(3).selectExpr("1 / id x")))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(7)
 def test_a_task_that_stops_late_leaves_nothing(spark, tmp_path):
     """One task fails while another is about to open its first file."""
 

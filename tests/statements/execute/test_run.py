@@ -50,6 +50,7 @@ UPSERTED = [(0, "old"), (1, "old"), (2, "old"), (3, "new"), (4, "new")]
 # what is ours
 
 
+@pytest.mark.thorough
 def test_columns_under_the_whole_name_of_the_target(spark: SparkSession, table: str) -> None:
     target = name(table)
     before = spark.catalog.listTables()
@@ -221,6 +222,7 @@ def test_other_statements_work(spark: SparkSession, updates: str) -> None:
     assert [tuple(row) for row in rows.collect()] == [("new",)]
 
 
+@pytest.mark.thorough
 def test_the_builder_says_the_same(spark: SparkSession, table: str, updates: str) -> None:
     run_sql(spark, f"MERGE INTO {name(table)} t USING updates s ON t.k = s.k {UPSERT}")
     history = DeltaTable.forPath(spark, table).history(1).collect()[0]
@@ -269,6 +271,7 @@ def test_a_subquery_reads_delta_tables(spark: SparkSession, table: str) -> None:
     assert contents(spark, table) == [(0, "old"), (1, "old"), (2, "2"), (3, "3")]
 
 
+@pytest.mark.thorough
 def test_a_merge_with_subqueries(spark: SparkSession, table: str, updates: str) -> None:
     run_sql(
         spark,

@@ -49,7 +49,7 @@ CHANGES = {
 }
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize(
     ("query", "code", "of_merge"),
     [
@@ -125,6 +125,7 @@ def test_a_version_that_was_asked_for_is_no_target(spark: SparkSession, table: s
             assert caught.value.code is ErrorCode.FAILED_SCAN_WITH_HISTORICAL_VERSION
 
 
+@pytest.mark.thorough
 def test_a_view_of_a_table_with_deletion_vectors(spark: SparkSession, tmp_path: Path) -> None:
     schema = StructType((StructField("id", LONG), StructField("v", STRING)))
     table = TableFiles.create(tmp_path / "deleted", schema)

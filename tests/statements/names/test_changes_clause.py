@@ -148,6 +148,7 @@ def active(spark: SparkSession) -> Iterator[SparkSession]:
     puredelta.deactivate()
 
 
+@pytest.mark.thorough
 def test_reader_and_names_of_the_catalog(active: SparkSession, table: str) -> None:
     active.sql(f"CREATE TABLE changed_rows USING delta AS SELECT * FROM {table}")
     try:

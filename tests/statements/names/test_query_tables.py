@@ -133,6 +133,7 @@ def test_names_that_look_like_a_path(
         assert [row[0] for row in spark.sql(query).collect()] == expected
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("travelled")
 def test_paths_are_names_before_columns(spark: SparkSession, tmp_path: Path) -> None:
     puredelta.write(spark.range(2), tmp_path)

@@ -202,7 +202,7 @@ def rewritten(paths: Sequence[Path], limits: Limits = LIMITS) -> FileAnswer:
     return answer
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("writer", WRITERS)
 def test_a_copy_is_as_small_as_the_file(writer: str, tmp_path: Path) -> None:
     paths = laid(writer, tmp_path)

@@ -158,6 +158,7 @@ def test_a_footer_like_a_sound_one_is_known_and_says_nothing_else(
     assert all("an index" in one or "values of" in one for one in unlike), unlike
 
 
+@pytest.mark.thorough
 def test_one_pattern_of_all_chunks_says_what_the_patterns_of_the_chunks_say() -> None:
     """Also of damaged footers; it may leave them to the others."""
     contents = [content for _, content in sorted(valid_files().items())]

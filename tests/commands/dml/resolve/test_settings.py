@@ -109,6 +109,7 @@ def test_structs(
     assert (None if row.s is None else tuple(row.s)) == expected
 
 
+@pytest.mark.thorough
 def test_a_star_that_expands_structs(spark: SparkSession, log: TableLog) -> None:
     """M-45: fields the source lacks keep their values in either mode."""
     source = "SELECT 1L id, CAST(NULL AS STRUCT<a: INT>) s"
