@@ -445,7 +445,18 @@ CHECKS: Checks = (
     requests,
 )
 AMOUNTS = {
-    "sample": (texts, frames, views, others, made_again, databases, statements, scripts, requests),
+    "sample": (
+        texts,
+        frames,
+        views,
+        others,
+        made_again,
+        databases,
+        statements,
+        scripts,
+        requests,
+        required_columns,
+    ),
     "every": CHECKS,
 }
 
