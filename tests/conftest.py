@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import sys
 import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +54,20 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the markers of what has a sample in ``make test``."""
     config.addinivalue_line("markers", "thorough: the rest of a sample (make thorough)")
     config.addinivalue_line("markers", "sampled(n): about one case of n is in the sample")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Look for no garbage while tests are collected, and never among what was collected.
+
+    It stays to the end, and each later search would walk all of it.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
