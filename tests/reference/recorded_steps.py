@@ -131,10 +131,13 @@ def to(name: str, query: str, use: Callable[[Any], Any], **options: Any) -> Stat
 
 
 def inserted(name: str, query: str, *, overwrite: bool | None = None, **options: Any) -> Statement:
-    """``insertInto``."""
-    return rows(
-        query, lambda found: found.write.options(**options).insertInto(name, overwrite=overwrite)
-    )
+    """``insertInto``; delta-spark reads its options after ``format("delta")`` alone."""
+
+    def insert(found: DataFrame) -> None:
+        writer = found.write.format("delta") if options else found.write
+        writer.options(**options).insertInto(name, overwrite=overwrite)
+
+    return rows(query, insert)
 
 
 DYNAMIC = {"partitionOverwriteMode": "dynamic"}

@@ -107,7 +107,8 @@ def partition_value_rows(
     rows = partition_rows(spark, table.snapshot.files, config)
     for name, constant in values:
         kind = rows.schema[name].dataType
-        rows = rows.where(rows[quoted(name)] == F.expr(constant).cast(kind))
+        # Spark's parser makes a text of each constant of a partition.
+        rows = rows.where(rows[quoted(name)] == F.expr(constant).cast("string").cast(kind))
     return rows.select(*columns).distinct().orderBy(*columns)
 
 
