@@ -70,6 +70,11 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+def pytest_sessionfinish() -> None:
+    """Let the end of the process free it: libraries complain of what is left then."""
+    gc.unfreeze()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark every test that asks for the session, so that ``-m 'not spark'`` means what it says.
 
