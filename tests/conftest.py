@@ -58,9 +58,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Look for no garbage while tests are collected, and never among what was collected.
+    """Keep the search for garbage away from the collected tests, which stay to the end.
 
-    It stays to the end, and each later search would walk all of it.
+    Each search would walk all of them.
     """
     gc.disable()
     try:
@@ -71,7 +71,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_sessionfinish() -> None:
-    """Let the end of the process free it: libraries complain of what is left then."""
+    """Let the end of the process free the collected tests: libraries list what is left then."""
     gc.unfreeze()
 
 

@@ -154,7 +154,7 @@ def _of_system(failure: Exception, path: DataPath) -> OSError:
 def _begin_flush(path: str) -> None:
     """Let the system write a file to its disk now, without waiting: the commit flushes it soon.
 
-    Not `fsync` beside the task: who calls that first takes the error that the commit has to see.
+    `fsync` is left to the commit: its first call for a file takes an error of the disk away.
     """
     with suppress(OSError, AttributeError):  # no such call on this system
         descriptor = os.open(path, os.O_RDONLY)
