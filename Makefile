@@ -39,7 +39,12 @@ demo: dev-env ## Convert 336,776 flights to Delta, merge corrections, read them 
 	@STORE=$(STORE) SERVERS_BIN=$${SERVERS_BIN:-$(SERVERS)/bin} SERVERS_JARS=$${SERVERS_JARS:-$(SERVERS)/jars} \
 		$(JAVA) $(DEV)/bin/python demo/flights.py
 
-test: test-oldest test-newest ## Run all tests on the newest PySpark and the smoke subset on the oldest
+# Side by side, since a tenth of two cores is idle while tests of the newest PySpark wait.
+test: dev-env oldest-env ## Run all tests on the newest PySpark and the smoke subset on the oldest
+	@$(MAKE) --no-print-directory -j2 test-newest test-oldest
+
+# One session is enough beside those of the newest PySpark.
+test-oldest: WORKERS = 1
 
 # Without the archive tests only take longer.
 test-newest: dev-env

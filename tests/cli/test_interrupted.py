@@ -50,7 +50,7 @@ def test_ctrl_c_ends_a_merge_and_leaves_the_table(spark: SparkSession, tmp_path:
         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 - no lock is taken
     )
     os.close(inner)
-    shown = _shown_until(terminal, lambda text: text.count("sql: running, task 0 of") > 40)
+    shown = _shown_until(terminal, lambda text: text.count("sql: running, task 0 of") > 10)
     os.write(terminal, b"\x03")
     shown += _shown_until(terminal, lambda _: done.poll() is not None)
     os.close(terminal)

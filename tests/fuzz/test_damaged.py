@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parent.parent.parent
 
 
-@pytest.mark.parametrize("files", [200, pytest.param(600, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("files", [100, pytest.param(600, marks=pytest.mark.thorough)])
 def test_no_damaged_file_ends_a_process_or_takes_much_memory(files: int) -> None:
     """In a process of its own: this one may have threads, which do not survive a fork."""
     command = [sys.executable, "-m", "tests.fuzz.damaged", "--examples", str(files)]

@@ -21,7 +21,7 @@ def _level() -> Iterator[None]:
     logging.getLogger("puredelta").setLevel(level)
 
 
-@pytest.mark.parametrize("seeds", [30, pytest.param(60, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("seeds", [15, pytest.param(60, marks=pytest.mark.thorough)])
 def test_no_commit_is_lost_or_doubled(seeds: int) -> None:
     faults, outcomes = Counter[CatalogFault](), Counter[str]()
     limits = restores = 0

@@ -447,13 +447,10 @@ CHECKS: Checks = (
 AMOUNTS = {
     "sample": (
         texts,
-        frames,
         views,
         others,
         made_again,
-        databases,
         statements,
-        scripts,
         requests,
         required_columns,
     ),

@@ -97,8 +97,6 @@ SAMPLE = (
     tables_of_hive.__name__,
     a_table_of_hive_is_itself_again.__name__,
     "partitions_come_from_the_catalog",
-    "who_is_killed_leaves_the_old_table_or_the_new_one",
-    "a_view_of_the_old_table_shows_the_new_one",
 )
 """What depends most on how Hive stores an entry."""
 

@@ -18,7 +18,7 @@ def require_all(root: Path, amount: str, more_than: int) -> None:
 @pytest.mark.spark
 def test_c_02_in_a_metastore(tmp_path: Path) -> None:
     """What depends on how Hive stores an entry."""
-    require_all(tmp_path, "sample", 4)
+    require_all(tmp_path, "sample", 2)
 
 
 @pytest.mark.spark

@@ -138,7 +138,7 @@ def left_to_spark(spark: SparkSession, log: TableLog, condition: str) -> str | N
 
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("ansi", ["true", "false"])
-@pytest.mark.parametrize("step", [6, pytest.param(1, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("step", [12, pytest.param(1, marks=pytest.mark.thorough)])
 def test_workers_find_the_rows_that_spark_finds(
     spark: SparkSession, log: TableLog, ansi: str, step: int
 ) -> None:

@@ -268,6 +268,7 @@ def test_a_directory_of_geometries_is_converted(spark: SparkSession, path: str) 
 POINTS = [bytes.fromhex("0101000000000000000000F03F0000000000000040"), None]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("metadata", "type_"),
     [

@@ -33,7 +33,7 @@ def require_hidden(module: ModuleType, directory: Path, *arguments: str) -> None
 
 def test_a_sample_is_encrypted(tmp_path: Path) -> None:
     """A DELETE's copies were plain, and a MERGE with new rows failed by its own footers."""
-    require_hidden(encrypted_statements, tmp_path, "xml", "sample")
+    require_hidden(encrypted_statements, tmp_path, "hadoop", "sample")
 
 
 @pytest.mark.thorough

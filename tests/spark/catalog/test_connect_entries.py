@@ -51,6 +51,7 @@ def test_names(answers: Any) -> None:
 
 
 @pytest.mark.spark
+@of_every
 def test_places(answers: Any) -> None:
     assert answers["places"] == [
         True,

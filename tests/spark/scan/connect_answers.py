@@ -48,8 +48,9 @@ _LAYOUTS: dict[str, tuple[list[str], dict[str, str], str | None]] = {
     ),
     "without statistics": (["p_int"], {"delta.dataSkippingNumIndexedCols": "0"}, None),
 }
-QUERIES = {"sample": 3, "every": 24}
+QUERIES = {"sample": 4, "every": 24}
 """The generated queries of a layout."""
+LAYOUTS = {"sample": ("mapped with vectors",), "every": tuple(_LAYOUTS)}
 ANSWERS: list[bool] = []
 """Whether each plan that was sent for rows had an answer."""
 
@@ -124,7 +125,8 @@ def _texts(rng: random.Random) -> tuple[str, list[str]]:
 def texts(spark: SparkSession, directory: Path, amount: str) -> Any:
     """Generated queries as text and as frames, over layouts; beside what Spark computes."""
     found: dict[str, Any] = {}
-    for layout, (partitions, properties, deleted) in _LAYOUTS.items():
+    for layout in LAYOUTS[amount]:
+        partitions, properties, deleted = _LAYOUTS[layout]
         path = str(directory / layout.replace(" ", ""))
         puredelta.write(many_types(spark), path, partition_by=partitions, properties=properties)
         if deleted is not None:

@@ -374,7 +374,7 @@ CHECKS: Checks = (
     sessions,
 )
 AMOUNTS = {
-    "sample": (columns, plans, requests, repeated, caches, meanings, threads),
+    "sample": (columns, plans, requests, caches, meanings),
     "every": CHECKS,
 }
 

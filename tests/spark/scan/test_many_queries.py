@@ -37,7 +37,7 @@ def ten(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
     return path
 
 
-@pytest.mark.parametrize("queries", [32, pytest.param(100, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("queries", [16, pytest.param(100, marks=pytest.mark.thorough)])
 def test_queries_in_eight_threads_leave_nothing(
     active: SparkSession, ten: str, queries: int
 ) -> None:

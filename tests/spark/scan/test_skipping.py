@@ -76,7 +76,7 @@ def _mapped_with_vectors(spark: SparkSession, path: str) -> None:
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize("num_conditions", [25, pytest.param(200, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("num_conditions", [12, pytest.param(200, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("make", [_plain, _partitioned, _mapped_with_vectors])
 def test_no_row_is_skipped(
     spark: SparkSession,
