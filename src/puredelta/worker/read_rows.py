@@ -22,6 +22,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -107,8 +108,9 @@ class OpenFile:
     Its methods raise Arrow's errors.
     """
 
-    def __init__(self, source: DataPath | pa.NativeFile) -> None:
+    def __init__(self, source: DataPath | pa.NativeFile, *, has_threads: bool = False) -> None:
         self._data_end: int | None = None
+        self._has_threads = has_threads and isinstance(source, str)
         self._object = RangeFile(source) if isinstance(source, tuple) else None
         if self._object is not None:
             source = pa.PythonFile(self._object, mode="r")
@@ -202,7 +204,7 @@ class OpenFile:
         """Decode rows in batches of so many rows, or fewer where their values are large."""
         if is_harmless(self.metadata, groups):
             yield from self._reader.iter_batches(
-                batch_rows, groups, column_indices=leaves, use_threads=False
+                batch_rows, groups, column_indices=leaves, use_threads=self._has_threads
             )
             return
         self.require_sound()
@@ -221,7 +223,7 @@ class OpenFile:
             if paths not in readers:
                 readers[paths] = self._another_reader(read_dictionary=paths)
             batches = readers[paths].iter_batches(
-                decoding.batch_rows, [group], column_indices=leaves, use_threads=False
+                decoding.batch_rows, [group], column_indices=leaves, use_threads=self._has_threads
             )
             for batch in batches:
                 for rows in decoded_batches(batch, LIMITS.read_bytes) if paths else (batch,):
@@ -287,14 +289,32 @@ def _without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch if schema is written else batch.cast(schema)
 
 
-def opened(path: DataPath, *, describes: bool = False) -> OpenFile:
+@contextmanager
+def arrow_threads(count: int) -> Iterator[None]:
+    """Let Arrow decode by so many threads inside the context.
+
+    A Python worker of Spark has one, and serves other statements later.
+    """
+    before = pa.cpu_count()
+    if count > before:
+        pa.set_cpu_count(count)
+    try:
+        yield
+    finally:
+        if count > before:
+            pa.set_cpu_count(before)
+
+
+def opened(path: DataPath, *, describes: bool = False, has_threads: bool = False) -> OpenFile:
     """Open a file to read some of its rows; ``describes``: and to look at its column chunks.
+
+    ``has_threads``: its columns are decoded side by side, if it is on a disk.
 
     Raises:
         OnlySparkError: Arrow cannot read it here.
     """
     try:
-        file = OpenFile(path)
+        file = OpenFile(path, has_threads=has_threads)
         if describes:
             file.require_sound()
     except (OSError, pa.ArrowException) as failure:

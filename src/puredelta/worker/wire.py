@@ -157,6 +157,9 @@ class Limits:
     Opening a larger file is a small part of reading it.
     """
 
+    decoding_threads: int = 1
+    """Threads that decode the columns of a file of a disk side by side."""
+
     bloom_filters: bool = True
     """Whether Bloom filters of files are looked at before their key columns."""
 

@@ -160,3 +160,14 @@ def test_row_groups_are_cut_into_runs_in_order() -> None:
     skewed = [RowGroup(0, 0, 0, 1000), *(RowGroup(1, n, n, 1) for n in range(5))]
     assert [len(run) for run in cut_into_runs(skewed, 2)] in ([1, 5], [6])
     assert cut_into_runs([], 3) == []
+
+
+@pytest.mark.parametrize(
+    ("megabytes", "parallelism", "threads"), [(1, 1, 1), (1, 3, 3), (100, 2, 1), (1, 64, 4)]
+)
+def test_cores_without_a_task_decode_columns(
+    megabytes: int, parallelism: int, threads: int
+) -> None:
+    chosen = selected({}, include=False, size_bytes=megabytes << 20)
+    orders = orders_of(chosen, parallelism)
+    assert {order.limits.decoding_threads for order in orders} == {threads}

@@ -380,3 +380,28 @@ def test_an_order_is_the_same_in_a_worker(tmp_path: Path) -> None:
     assert COPY_ORDERS.decode(fields) == order
     answers = [FILE_ANSWERS.decode(answer) for answer in copy(fields)]
     assert [answer.partition for answer in answers] == [("1", "a"), ("2", "b")]
+
+
+def test_threads_decode_the_same_rows_and_are_taken_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker of Spark has one thread, and other statements use it after this one."""
+    path = tmp_path / "0.parquet"
+    rows = table(random.Random(3), 5_000)
+    pq.write_table(rows, path, row_group_size=1_000)
+    counts: list[int] = []
+    given = pa.set_cpu_count
+    monkeypatch.setattr(pa, "set_cpu_count", lambda count: (counts.append(count), given(count)))
+    cores = pa.cpu_count()
+    given(1)
+    try:
+        limits = Limits(decoding_threads=3, read_rows=700)
+        source = rows_of(path, (), (0, 2, 3), 0)
+        order = order_of(tmp_path, source, include=False, limits=limits)
+        (fields,) = copy(COPY_ORDERS.encode(order))
+        assert counts == [3, 1]
+        assert pa.cpu_count() == 1
+    finally:
+        given(cores)
+    found = written(tmp_path, FILE_ANSWERS.decode(fields)).rename_columns(list(KINDS))
+    assert found.equals(pa.concat_tables([rows[:1_000], rows[2_000:4_000]]).select(list(KINDS)))

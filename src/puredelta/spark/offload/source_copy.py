@@ -40,6 +40,8 @@ _TASK_BYTES_MIN = 8 * 1024 * 1024
 _READ_BYTES_MAX = 1024 * 1024 * 1024
 """A task that reads more would hold others up, and take long to repeat."""
 _FILE_BYTES_MAX = 128 * 1024 * 1024
+_THREADS_MAX = 4
+"""Of a task: more than that an executor may not have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +173,10 @@ def copy_orders(
     wanted = 1
     if not copied.num_partition_columns:
         wanted = _count_tasks(copied, sum(group.num_rows for group in groups), parallelism)
+    runs = cut_into_runs(groups, wanted)
+    # A row group is decoded by one task: cores without a task decode some of its columns.
+    threads = max(1, min(parallelism // max(1, len(runs)), _THREADS_MAX))
+    limits = replace(settings.limits, decoding_threads=threads)
     return [
         CopyOrder(
             ordinal=ordinal,
@@ -181,9 +187,9 @@ def copy_orders(
             name_prefix=f"part-{ordinal:05d}",
             codec=codec,
             num_partition_columns=copied.num_partition_columns,
-            limits=settings.limits,
+            limits=limits,
         )
-        for ordinal, run in enumerate(cut_into_runs(groups, wanted))
+        for ordinal, run in enumerate(runs)
     ]
 
 

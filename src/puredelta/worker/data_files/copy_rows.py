@@ -38,6 +38,7 @@ from puredelta.worker.read_rows import (
     Mask,
     OnlySparkError,
     OpenFile,
+    arrow_threads,
     dropped_rows,
     opened,
     read_batches,
@@ -91,7 +92,9 @@ COPY_ORDERS = codec_of(CopyOrder)
 
 def copy(message: Fields) -> list[Fields]:
     """Carry out the fields of a `CopyOrder`; return those of its `FileAnswer`s."""
-    return [FILE_ANSWERS.encode(answer) for answer in copy_source_rows(COPY_ORDERS.decode(message))]
+    order = COPY_ORDERS.decode(message)
+    with arrow_threads(order.limits.decoding_threads):
+        return [FILE_ANSWERS.encode(answer) for answer in copy_source_rows(order)]
 
 
 def copy_source_rows(order: CopyOrder) -> list[FileAnswer]:
@@ -217,7 +220,8 @@ def _batches(
 ) -> Iterator[pa.RecordBatch]:
     stored = list(dict.fromkeys(name for name, _, _ in order.columns))
     first_row = source.first_row
-    file = opened(source.path, describes=True)
+    threads = order.limits.decoding_threads
+    file = opened(source.path, describes=True, has_threads=threads > 1)
     columns = [(name, kind) for name, _, kind in order.columns]
     require_stored_as(file, columns, order.limits)
     copied.add(file.metadata, source.groups)

@@ -12,7 +12,7 @@ faster than it finds the order in which they would be sorted.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -24,8 +24,9 @@ Numbers: TypeAlias = npt.NDArray[Any]
 Known: TypeAlias = npt.NDArray[np.bool_]
 Column: TypeAlias = pa.Array | pa.ChunkedArray
 """Texts may be in chunks, which are never copied to one array."""
-Digits: TypeAlias = tuple[Numbers, Known]
-"""A number for each value of a column, and whether it is one of the source's values."""
+Digits: TypeAlias = tuple[Numbers, "Known | None"]
+"""A number for each value of a column, and whether it is one of the source's values (``None``: all
+are)."""
 
 _NUMBERS_MAX = 1 << 62
 _PACKED_MAX = 1 << 63
@@ -60,15 +61,15 @@ class KeyIndex:
         self._digits: list[_Digit] = []
         self._renumbered: list[_Ascending | None] = []
         small = np.int32 if len(columns[0]) < _SMALL_MAX else np.int64
-        rows: Numbers = np.arange(len(columns[0]), dtype=small)
-        numbers: Numbers = np.zeros(len(rows), np.int64)
+        rows: Numbers | None = None
+        numbers: Numbers | None = None
         size = 1
         for column, keeps_null in zip(columns, null_safe, strict=True):
             # After other columns a digit must leave room for every key so far.
-            size_max = _NUMBERS_MAX // (max(1, len(rows)) if self._digits else 1)
+            size_max = _NUMBERS_MAX // (1 if numbers is None else max(1, len(numbers)))
             digit, digits = _digit_of(column, keeps_null=keeps_null, size_max=size_max)
             values = None
-            if size * digit.size > _NUMBERS_MAX:
+            if numbers is not None and size * digit.size > _NUMBERS_MAX:
                 values = _Ascending(np.unique(numbers), size)
                 (numbers, _), size = values.find(numbers), max(1, len(values))
             size *= digit.size
@@ -76,8 +77,8 @@ class KeyIndex:
             self._renumbered.append(values)
             rows, numbers = _appended(digit, digits, rows, numbers)
             del digits  # memory is for the order now
-        numbers, order = _in_order(numbers, size)
-        if len(rows) < len(columns[0]):
+        numbers, order = _in_order(cast("Numbers", numbers), size)
+        if rows is not None:
             order = rows[order]
         self.rows: Numbers = order.astype(small, copy=False)
         """Source rows that can match, key after key."""
@@ -109,7 +110,7 @@ class KeyIndex:
         if not len(self):
             return nothing, nothing
         numbers, known = self._digits[0].numbers(columns[0])
-        rows = np.flatnonzero(known)
+        rows = np.arange(len(numbers)) if known is None else np.flatnonzero(known)
         if len(rows) < len(numbers):
             numbers = numbers[rows]
         others = zip(self._digits[1:], self._renumbered[1:], columns[1:], strict=True)
@@ -206,6 +207,14 @@ class _Spread:
         self._least, self._greatest, self._keeps_null = least, greatest, keeps_null
         self.size = greatest - least + 2
 
+    def own_numbers(self, values: Numbers, valid: Known | None) -> Digits:
+        """Number the values that the least and the greatest one are of."""
+        numbers = values - self._least
+        numbers += 1
+        if valid is None or not self._keeps_null:
+            return numbers, valid
+        return np.where(valid, numbers, 0), None
+
     def numbers(self, column: Column) -> Digits:
         values, valid = whole_numbers(column)
         known = (values >= self._least) & (values <= self._greatest)
@@ -232,7 +241,7 @@ class _Listed:
         encoded = column.dictionary_encode(null_encoding="encode" if keeps_null else "mask")
         chunks = encoded.chunks if isinstance(encoded, pa.ChunkedArray) else [encoded]
         if not chunks:
-            return cls(pa.array([], column.type)), (np.empty(0, np.int64), np.empty(0, np.bool_))
+            return cls(pa.array([], column.type)), (np.empty(0, np.int64), None)
         places = pa.chunked_array([chunk.indices for chunk in chunks])
         return cls(chunks[-1].dictionary), _known_places(places)
 
@@ -267,7 +276,7 @@ def _digit_of(column: Column, *, keeps_null: bool, size_max: int) -> tuple[_Digi
         if len(held):
             spread = _Spread(int(held.min()), int(held.max()), keeps_null=keeps_null)
             if spread.size <= size_max:
-                return spread, spread.numbers(column)
+                return spread, spread.own_numbers(values, valid)
     return _Listed.of(column, keeps_null=keeps_null)
 
 
@@ -275,8 +284,26 @@ def _known_places(places: pa.Array | pa.ChunkedArray) -> Digits:
     """Return places as numbers, and which of them are not NULL."""
     if isinstance(places, pa.ChunkedArray):
         places = pa.concat_arrays(places.chunks) if places.num_chunks else pa.array([], pa.int32())
+    if not places.null_count:
+        return places.to_numpy(zero_copy_only=False).astype(np.int64), None
     known = places.is_valid().to_numpy(zero_copy_only=False)
     return places.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64), known
+
+
+def _appended(
+    digit: _Digit, found: Digits, rows: Numbers | None, numbers: Numbers | None
+) -> tuple[Numbers | None, Numbers]:
+    """Append a digit that is known for all rows to the numbers of some; ``None``: of all rows, and
+    no numbers so far.
+    """
+    digits, known = found
+    if rows is not None:
+        digits, known = digits[rows], None if known is None else known[rows]
+    if known is not None and not known.all():
+        kept = np.flatnonzero(known)
+        rows = kept if rows is None else rows[kept]
+        digits, numbers = digits[kept], None if numbers is None else numbers[kept]
+    return rows, digits if numbers is None else _with_digits(digit, digits, numbers)
 
 
 def _extended(
@@ -285,28 +312,18 @@ def _extended(
     """Append a digit to the numbers of some rows; rows whose value the source lacks go."""
     if len(rows) < len(column):
         column = column.take(pa.array(rows))
-    return _with_digits(digit, digit.numbers(column), rows, numbers)
-
-
-def _appended(
-    digit: _Digit, found: Digits, rows: Numbers, numbers: Numbers
-) -> tuple[Numbers, Numbers]:
-    """Append a digit that is known for all rows to the numbers of some."""
-    digits, known = found
-    if len(rows) < len(digits):
-        digits, known = digits[rows], known[rows]
-    return _with_digits(digit, (digits, known), rows, numbers)
-
-
-def _with_digits(
-    digit: _Digit, found: Digits, rows: Numbers, numbers: Numbers
-) -> tuple[Numbers, Numbers]:
-    digits, known = found
-    if not known.all():
+    digits, known = digit.numbers(column)
+    if known is not None and not known.all():
         rows, numbers, digits = rows[known], numbers[known], digits[known]
-    numbers = numbers.astype(np.int64, copy=False) * digit.size
+    return rows, _with_digits(digit, digits, numbers)
+
+
+def _with_digits(digit: _Digit, digits: Numbers, numbers: Numbers) -> Numbers:
+    """Append digits to numbers, which are changed."""
+    numbers = numbers.astype(np.int64, copy=False)
+    numbers *= digit.size
     numbers += digits
-    return rows, numbers
+    return numbers
 
 
 def _in_order(numbers: Numbers, size: int) -> tuple[Numbers, Numbers]:

@@ -549,9 +549,10 @@ def in_one_array(column: Column) -> pa.Array:
     """Return the values of a column in one array: a copy, if they are in several chunks."""
     if isinstance(column, pa.Array):
         return column
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    chunks = [chunk for chunk in column.chunks if len(chunk)]
+    if len(chunks) == 1:
+        return chunks[0]
+    return pa.concat_arrays(chunks) if chunks else pa.array([], column.type)
 
 
 def is_text(kind: pa.DataType) -> bool:
