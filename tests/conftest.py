@@ -34,12 +34,14 @@ os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 # Without that compiler compiled code has 48 MB, which one or two minutes fill: methods are dropped,
 # interpreted and compiled again from then on. Each step of the heap and of the space for classes,
 # which begins with 21 MB, is a full collection. Most tests run code that is new to the JVM: it is
-# compiled sooner, and garbage of a test is collected before it grows old.
+# compiled sooner, and garbage of a test is collected before it grows old. What Spark and its
+# compiler of queries have made is not verified, which takes a twentieth of a run.
 os.environ.setdefault(
     "SPARK_SUBMIT_OPTS",
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
     "-XX:ReservedCodeCacheSize=512m -XX:MetaspaceSize=512m -Xms1g -Xmn500m "
-    "-XX:CompileThresholdScaling=0.3 " + java_options(),
+    "-XX:CompileThresholdScaling=0.3 "
+    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote " + java_options(),
 )
 time.tzset()
 

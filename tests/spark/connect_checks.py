@@ -313,6 +313,7 @@ AMOUNTS = {
         time_travel,
         changed_rows,
         own_reads,
+        activated,
         statements,
     ),
     "every": CHECKS,

@@ -34,7 +34,7 @@ def require_old_or_new(name: str, deaths: list[Any]) -> None:
 
 @pytest.mark.spark
 def test_a_client_that_is_killed(tmp_path: Path, connect_server: str) -> None:
-    found = ask(_MODULE, tmp_path, "ctas=9", "merge=15", server=connect_server)
+    found = ask(_MODULE, tmp_path, "merge=15", server=connect_server)
     for name, deaths in found.items():
         require_old_or_new(name, deaths)
 
