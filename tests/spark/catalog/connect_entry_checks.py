@@ -63,6 +63,20 @@ OTHER_COLUMNS = T.StructType(
             T.StringType(),
             metadata={"__CHAR_VARCHAR_TYPE_STRING": "char(4)", "comment": "as in the log"},
         ),
+        T.StructField(
+            "nested",
+            T.ArrayType(
+                T.StructType(
+                    [
+                        T.StructField("a", T.StringType()),
+                        T.StructField("m", T.MapType(T.StringType(), T.StringType(), False)),
+                    ]
+                )
+            ),
+            metadata={
+                "__CHAR_VARCHAR_TYPE_STRING": "array<struct<a:varchar(2),m:map<string,char(3)>>>"
+            },
+        ),
     ]
 )
 COMMENT = "it's\nLocation: Berlin\nProvider: parquet"

@@ -16,6 +16,7 @@ from datetime import timezone
 from typing import TypeAlias
 
 from puredelta.errors import CorruptTableError, DeltaError, InvalidRequestError, Message
+from puredelta.protocol.schema.char_varchar import Limited, limits_of
 from puredelta.protocol.schema.partition_values import (
     HIVE_NULL,
     parse_partition_value,
@@ -205,15 +206,16 @@ def _require_names(found: PartitionDirectory, rules: PartitionRules) -> None:
 def _require_lengths(found: PartitionDirectory, columns: Sequence[StructField]) -> None:
     """Refuse text that is too long for a ``char(n)`` or ``varchar(n)`` column."""
     for column, (_, text) in zip(columns, found.levels, strict=True):
-        declared = _LENGTH.fullmatch(str(column.metadata.get(CHAR_VARCHAR, "")))
-        if text is not None and declared is not None and len(text) > int(declared[1]):
+        declared = column.metadata.get(CHAR_VARCHAR)
+        limits = limits_of(None if declared is None else str(declared))
+        if text is not None and isinstance(limits, Limited) and len(text) > limits.length:
             raise InvalidRequestError(
                 Message.EXCEED_LIMIT_LENGTH,
                 text=text,
-                declared=declared[0],
+                declared=declared,
                 text_count=len(text),
                 column=column.name,
-                limit=declared[1],
+                limit=limits.length,
                 path=found.file_uri,
             )
 
@@ -271,7 +273,6 @@ def _listed(names: Iterable[str]) -> str:
     return "[" + ", ".join(f"`{name}`" for name in names) + "]"
 
 
-_LENGTH = re.compile(r"(?:var)?char\((\d+)\)")
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _FRACTION = re.compile(r"[+-]?[0-9]+(?:\.([0-9]+))?")
 _FLOAT = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|NaN|-?Infinity")

@@ -71,6 +71,20 @@ def parse_limits(text: str) -> Limits:
     return limits
 
 
+def limits_of(text: str | None) -> Limits:
+    """Read what an engine other than Delta has written on a column: it may be no description.
+
+    >>> limits_of("char(3)")
+    Limited(length=3, is_padded=True)
+    >>> limits_of("char(n)"), limits_of(None)
+    (None, None)
+    """
+    try:
+        return None if text is None else parse_limits(text)
+    except CorruptTableError:
+        return None
+
+
 def has_padded(limits: Limits) -> bool:
     """Return whether there is a ``char(n)`` anywhere."""
     match limits:

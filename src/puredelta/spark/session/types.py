@@ -10,7 +10,6 @@ Spark hands rows to its Python workers, and takes rows from them, in the same ty
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -24,6 +23,14 @@ from typing_extensions import assert_never
 from puredelta.errors import Message, UnsupportedError
 from puredelta.log.files.value_order import stored_type
 from puredelta.protocol.features.column_mapping import PARQUET_FIELD_ID, PARQUET_NESTED_IDS
+from puredelta.protocol.schema.char_varchar import (
+    Limited,
+    LimitedArray,
+    LimitedMap,
+    LimitedStruct,
+    Limits,
+    limits_of,
+)
 from puredelta.protocol.schema.schema_json import encode_schema, parse_schema, simple_string
 from puredelta.protocol.schema.spatial import SpatialName
 from puredelta.protocol.schema.traversal import map_primitives, primitive_names
@@ -347,12 +354,31 @@ def _arrow_type(
 
 def with_length(field: T.StructField) -> T.StructField:
     """Return a column with the type that the catalog keeps, which readers see as a string."""
-    found = _LENGTH.fullmatch(field.metadata.get(CHAR_VARCHAR, ""))
-    if found is None:
+    limits = limits_of(field.metadata.get(CHAR_VARCHAR))
+    if limits is None:
         return field
-    kind = T.CharType if found["kind"] == "char" else T.VarcharType
     rest = {key: value for key, value in field.metadata.items() if key != CHAR_VARCHAR}
-    return T.StructField(field.name, kind(int(found["length"])), field.nullable, rest)
+    return T.StructField(field.name, _limited(field.dataType, limits), field.nullable, rest)
 
 
-_LENGTH = re.compile(r"(?P<kind>char|varchar)\((?P<length>\d+)\)")
+def _limited(kind: T.DataType, limits: Limits) -> T.DataType:
+    """Return a type with ``char(n)`` and ``varchar(n)`` in the place of strings."""
+    match limits, kind:
+        case Limited(length, is_padded), _:
+            return T.CharType(length) if is_padded else T.VarcharType(length)
+        case LimitedArray(element), T.ArrayType():
+            return T.ArrayType(_limited(kind.elementType, element), kind.containsNull)
+        case LimitedMap(key, value), T.MapType():
+            key_type, value_type = _limited(kind.keyType, key), _limited(kind.valueType, value)
+            return T.MapType(key_type, value_type, kind.valueContainsNull)
+        case LimitedStruct(fields), T.StructType():
+            known = dict(fields)  # without fields that were added later
+            limited = [
+                T.StructField(
+                    f.name, _limited(f.dataType, known.get(f.name)), f.nullable, f.metadata
+                )
+                for f in kind.fields
+            ]
+            return T.StructType(limited)
+        case _:
+            return kind
