@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 REQUEST, ANSWER = "request", "answer"
-CUT, CUT_AFTER, SLOW = "cut", "cut after", "slow"
+CUT, CUT_AFTER, GONE, SLOW = "cut", "cut after", "gone", "slow"
 _PREFACE_BYTES = 24
 _HEAD_BYTES = 9
 _CALL_FRAMES = frozenset({0, 1})
@@ -25,8 +25,8 @@ _QUIET_SECONDS = 0.03
 class Fault:
     """What happens to one frame.
 
-    CUT closes all connections instead of passing it on, CUT_AFTER once it has arrived. SLOW holds
-    every frame for a moment, and this one for seconds.
+    CUT closes all connections instead of passing it on, CUT_AFTER once it has arrived. GONE does as
+    CUT, and accepts no new ones. SLOW holds every frame for a moment, and this one for seconds.
     """
 
     kind: str
@@ -35,13 +35,14 @@ class Fault:
 
 
 class FrameProxy:
-    """A port that passes on to another one; new connections are accepted after a fault."""
+    """A port that passes on to another one; new connections are accepted after most faults."""
 
     def __init__(self, host: str, port: int) -> None:
         self._target = (host, port)
         self._lock = threading.Lock()
         self._open: list[socket.socket] = []
         self._fault: Fault | None = None
+        self._is_gone = False
         self._last = time.monotonic()
         self.frames: Counter[str] = Counter()
         """The frames of calls in each direction since `arm`."""
@@ -62,12 +63,18 @@ class FrameProxy:
     def disarm(self) -> None:
         """Disturb nothing from now on; the counts stay."""
         with self._lock:
-            self._fault = None
+            self._fault, self._is_gone = None, False
 
     def _accept(self) -> None:
         while True:
             client, _ = self._listener.accept()
-            server = socket.create_connection(self._target)
+            try:
+                if self._is_gone:
+                    raise ConnectionRefusedError
+                server = socket.create_connection(self._target)
+            except OSError:
+                client.close()
+                continue
             with self._lock:
                 self._open += [client, server]
             for one in (client, server):
@@ -93,7 +100,8 @@ class FrameProxy:
         if fault is not None and fault.kind == SLOW:
             time.sleep(_ONCE_SECONDS if is_met else _EVERY_SECONDS)
         kind = fault.kind if fault is not None and is_met else None
-        if kind == CUT:
+        if kind in {CUT, GONE}:
+            self._is_gone = kind == GONE
             self._cut()
             return
         sink.sendall(frame)

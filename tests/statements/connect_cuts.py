@@ -1,8 +1,8 @@
 """What `test_connect_cuts` asks: statements of a client whose connection is cut, or is slow.
 
 ``connect_cuts DIRECTORY STATEMENT[=POINTS]...`` breaks the connection at frames of each statement:
-at every fifth, or at so many in each direction; of one point each kind has one direction. Of no
-points the statement runs undisturbed.
+at every fifth, or at so many in each direction; one point is a sample of the kinds. Without points
+the statement runs undisturbed.
 """
 
 from __future__ import annotations
@@ -28,15 +28,18 @@ from pyspark.sql import SparkSession
 import puredelta
 from puredelta.errors import DeltaError
 from tests.connect_session import connect_builder, server_address
-from tests.servers.frame_proxy import ANSWER, CUT, CUT_AFTER, REQUEST, SLOW, Fault, FrameProxy
+from tests.servers.frame_proxy import ANSWER, CUT, CUT_AFTER, GONE, REQUEST, SLOW, Fault, FrameProxy
 from tests.statements.connect_kills import NEW, OLD, STATEMENTS, rows_of
 
 GIVEN_UP = "given up"
 """A cut before a frame, of a client that sends nothing again."""
 FORGOTTEN = "forgotten"
 """A cut after a frame, and the server forgets the operation before the client asks for it."""
-_DIRECTIONS = (REQUEST, ANSWER, REQUEST)
-KINDS = (CUT, CUT_AFTER, GIVEN_UP, FORGOTTEN, SLOW)
+KINDS = (CUT, CUT_AFTER, GIVEN_UP, FORGOTTEN, GONE, SLOW)
+_DIRECTIONS = {CUT: REQUEST, FORGOTTEN: ANSWER, GONE: REQUEST}
+SAMPLE = tuple(_DIRECTIONS)
+FAILS = frozenset({GIVEN_UP, FORGOTTEN, GONE})
+"""Faults after which a statement may end with an error."""
 UNDISTURBED = "undisturbed"
 DEFINES = ("create", "ctas", "ctas by path")
 """Statements whose table is not there before."""
@@ -233,21 +236,22 @@ class Table:
 
 
 def faults_of(proxy: FrameProxy, table: Table, points: int | None) -> list[Fault]:
-    """Return the faults for the frames of an undisturbed run; ``points`` of each kind."""
+    """Return the faults for the frames of an undisturbed run."""
     if points == 0:
         return [Fault(UNDISTURBED, REQUEST, 0)]
     proxy.arm(None)
     table.run()
     frames = dict(proxy.frames)
     table.reset()
+    kinds = KINDS if points != 1 else SAMPLE
     faults = []
-    for number, kind in enumerate(KINDS):
+    for number, kind in enumerate(kinds):
         wanted = min(points or _SLOW_POINTS_MAX, _SLOW_POINTS_MAX) if kind == SLOW else points
-        for direction in _DIRECTIONS[number % 2 :][: min(points or 2, 2)]:
+        for direction in (REQUEST, ANSWER) if points != 1 else (_DIRECTIONS[kind],):
             count = frames[direction]
-            step = min(_STEP, count) if wanted is None else max(1, count // wanted)
-            at = range(1 + number * step // len(KINDS), count + 1, step)[:wanted]
-            faults += [Fault(kind, direction, point) for point in at]
+            step = min(_STEP, count) if points is None else max(1, count // (wanted or 1))
+            first = 1 + (2 * number + 1) * step // (2 * len(kinds))
+            faults += [Fault(kind, direction, at) for at in range(first, count + 1, step)[:wanted]]
     return faults
 
 
@@ -257,7 +261,7 @@ def disturbed(session: Session, fault: Fault) -> Iterator[None]:
     client: Any = session.spark.client  # type: ignore[attr-defined]
     policies = client.get_retry_policies()
     kind = {GIVEN_UP: CUT, FORGOTTEN: CUT_AFTER}.get(fault.kind, fault.kind)
-    if fault.kind == GIVEN_UP:
+    if fault.kind in {GIVEN_UP, GONE}:
         client.set_retry_policies([])
     session.operations.clear()
     session.operations.is_forgotten = fault.kind == FORGOTTEN

@@ -15,8 +15,7 @@ from tests.statements.connect_cuts import (
     DEFINES,
     DONE,
     ENTRY_ALONE,
-    FORGOTTEN,
-    GIVEN_UP,
+    FAILS,
     UNDISTURBED,
     rows_after,
 )
@@ -34,8 +33,8 @@ Limits = Callable[..., None]
 @pytest.fixture
 def limit_answers(spark: SparkSession, connect_server: str) -> Iterator[Limits]:
     """Give the server settings of its answers, which it reads at each of them."""
-    jvm: Any = spark.sparkContext._jvm
-    settings = jvm.org.apache.spark.SparkEnv.get().conf()
+    context: Any = spark.sparkContext
+    settings = context._jsc.sc().conf()
     names: list[str] = []
 
     def limit(**values: str) -> None:
@@ -60,7 +59,7 @@ def require_exact(statement: str, faults: list[dict[str, Any]]) -> None:
             assert is_new, fault
         else:
             assert fault["is_clear"], fault
-            assert fault["fault"][0] in {GIVEN_UP, FORGOTTEN}, fault
+            assert fault["fault"][0] in FAILS, fault
             old = (*_ABSENT, ENTRY_ALONE) if statement in DEFINES else (OLD,)
             assert is_new or left in old, fault
             assert fault["again"] in ([None] if is_new else [new]), fault
