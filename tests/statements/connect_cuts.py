@@ -36,7 +36,7 @@ GIVEN_UP = "given up"
 FORGOTTEN = "forgotten"
 """A cut after a frame, and the server forgets the operation before the client asks for it."""
 KINDS = (CUT, CUT_AFTER, GIVEN_UP, FORGOTTEN, GONE, SLOW)
-_DIRECTIONS = {CUT: REQUEST, FORGOTTEN: ANSWER, GONE: REQUEST}
+_DIRECTIONS = {CUT: REQUEST, FORGOTTEN: ANSWER, GIVEN_UP: REQUEST}
 SAMPLE = tuple(_DIRECTIONS)
 FAILS = frozenset({GIVEN_UP, FORGOTTEN, GONE})
 """Faults after which a statement may end with an error."""
