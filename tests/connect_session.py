@@ -64,11 +64,20 @@ def ask(
     return found
 
 
-def connect_builder() -> Any:
-    """Return the builder of a session of a test's server, or of a server of its own."""
+def connect_builder(url: str | None = None) -> Any:
+    """Return the builder of a session of a test's server, or of a server of its own.
+
+    ``url`` is another way to that server.
+    """
     from pyspark.sql import SparkSession  # noqa: PLC0415 - fast tests never load pyspark
 
-    return SparkSession.builder.remote(os.environ.get(URL_VARIABLE, "local[2]"))
+    return SparkSession.builder.remote(url or os.environ.get(URL_VARIABLE, "local[2]"))
+
+
+def server_address() -> tuple[str, int]:
+    """Return the host and the port of a test's server."""
+    host, _, port = os.environ[URL_VARIABLE].removeprefix("sc://").partition(":")
+    return host, int(port)
 
 
 class Requests(Counter[str]):

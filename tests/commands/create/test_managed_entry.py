@@ -111,6 +111,20 @@ def test_a_statement_without_rows_leaves_it_too(
     assert not is_taken(spark, NAME)
 
 
+def test_an_entry_of_which_no_answer_comes_is_taken_back(
+    spark: SparkSession, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(*_: object) -> str:
+        raise ConnectionError("lost")
+
+    monkeypatch.setattr(registered, "entry_mark", lost)
+    table = NewTable(name=NAME, location=None, definition=TableDefinition(columns=COLUMNS))
+    with pytest.raises(ConnectionError, match="lost"):
+        create_registered(spark, table)
+    assert not is_taken(spark, NAME)
+    assert not place.exists()
+
+
 def test_so_does_a_clone(
     spark: SparkSession,
     tmp_path: Path,

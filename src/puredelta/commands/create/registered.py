@@ -95,8 +95,9 @@ def managed_entry(
     """
     log = open_log(spark, default_location(spark, name))
     register(spark, name, columns, location=None, comment=comment)
-    mark = entry_mark(spark, name)
+    mark = None
     try:
+        mark = entry_mark(spark, name)
         yield log
     except CommitUnknownError:
         raise
@@ -106,10 +107,13 @@ def managed_entry(
         raise
 
 
-def _take_back(spark: SparkSession, name: EntryName, log: TableLog, *, mark: str) -> None:
-    """Remove the entry unless another writer has replaced it, and the directory if it is empty."""
+def _take_back(spark: SparkSession, name: EntryName, log: TableLog, *, mark: str | None) -> None:
+    """Remove the entry unless another writer has replaced it, and the directory if it is empty.
+
+    Without a mark the entry has only been made: the answer about it was lost.
+    """
     try:
-        if entry_mark(spark, name) == mark:
+        if entry_mark(spark, name) == mark if mark is not None else not log.exists():
             unregister(spark, name)
         log.store.delete_directory(LOG_DIRECTORY)
         parent, _, directory = log.root_uri.rpartition("/")
