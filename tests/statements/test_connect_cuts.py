@@ -73,7 +73,7 @@ def test_a_connection_that_is_cut(
     tmp_path: Path, connect_server: str, limit_answers: Limits
 ) -> None:
     limit_answers(senderMaxStreamSize="1b")
-    found = ask(_MODULE, tmp_path, "ctas by path=1", "merge=1", server=connect_server)
+    found = ask(_MODULE, tmp_path, "merge=1", server=connect_server)
     for statement, faults in found.items():
         require_exact(statement, faults)
 
