@@ -29,7 +29,7 @@ import puredelta
 from puredelta.errors import DeltaError
 from tests.connect_session import connect_builder, server_address
 from tests.servers.frame_proxy import ANSWER, CUT, CUT_AFTER, GONE, REQUEST, SLOW, Fault, FrameProxy
-from tests.statements.connect_kills import NEW, OLD, STATEMENTS, rows_of
+from tests.statements.connect_kills import DEFINES, NEW, OLD, STATEMENTS, rows_of
 
 GIVEN_UP = "given up"
 """A cut before a frame, of a client that sends nothing again."""
@@ -41,8 +41,6 @@ SAMPLE = tuple(_DIRECTIONS)
 FAILS = frozenset({GIVEN_UP, FORGOTTEN, GONE})
 """Faults after which a statement may end with an error."""
 UNDISTURBED = "undisturbed"
-DEFINES = ("create", "ctas", "ctas by path")
-"""Statements whose table is not there before."""
 _APPEND, _QUERY = "append", "query"
 _TEXTS = {
     **STATEMENTS,

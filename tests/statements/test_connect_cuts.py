@@ -12,14 +12,13 @@ from pyspark.sql import SparkSession
 from tests.connect_session import ask
 from tests.statements.connect_cuts import (
     CASES,
-    DEFINES,
     DONE,
     ENTRY_ALONE,
     FAILS,
     UNDISTURBED,
     rows_after,
 )
-from tests.statements.connect_kills import OLD
+from tests.statements.connect_kills import DEFINES, OLD
 
 _MODULE = "tests.statements.connect_cuts"
 _SECONDS_MAX = 3600
