@@ -145,6 +145,7 @@ def test_data_files_are_not_those_of_the_manifest(
     refused(table, CorruptTableError, file_of(table).removeprefix("file://"), text)
 
 
+@pytest.mark.filterwarnings("ignore:Encountered invalid snapshot summary")
 @pytest.mark.parametrize("kind", ["snap-*.avro", "*-m0.avro", "*.metadata.json"])
 def test_damaged_metadata_is_named(tmp_path: Path, kind: str) -> None:
     """A length that is not checked ended the process by a signal."""
