@@ -257,6 +257,7 @@ def test_x_29a_rows_of_another_table_are_no_reads(
     assert commits(path) == [("WRITE", True), ("WRITE", True)]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("condition", "where"),
     [

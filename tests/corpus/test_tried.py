@@ -27,7 +27,7 @@ _FED = [case for case in _CASES if case.has_feed and "error" not in case.expecte
 _SAMPLE = _FED[:: max(1, len(_FED) // SAMPLE)][:SAMPLE]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("case", _SAMPLE, ids=lambda case: case.id)
 def test_a_sample_is_tried(case: Case, run: Run) -> None:
     require_same(run, case)

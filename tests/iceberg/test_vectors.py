@@ -289,6 +289,7 @@ def test_append_reads_no_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     check(table)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", range(4))
 def test_decoded_files_equal_those_of_the_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int

@@ -443,6 +443,7 @@ PLANTED: list[tuple[Damage, Callable[[SmallTable], None]]] = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("kind", "plant"), PLANTED, ids=lambda one: getattr(one, "__name__", ""))
 def test_planted_damage_is_found(
     tmp_path: Path, kind: Damage, plant: Callable[[SmallTable], None]
@@ -487,6 +488,7 @@ def mark_too_low(table: SmallTable) -> None:
     change_lines(table, 3, "domainMetadata", lambda one: one.update(configuration=text))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("plant", [row_id_twice, no_row_id, version_of_the_future, mark_too_low])
 def test_damaged_row_ids_are_found(tmp_path: Path, plant: Callable[[SmallTable], None]) -> None:
     table = tracked(tmp_path)

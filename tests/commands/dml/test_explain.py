@@ -47,7 +47,6 @@ def clause_rows(report: Report) -> list[int | None]:
     return [clause.rows for clause in report.clauses]
 
 
-@pytest.mark.smoke
 def test_a_merge_from_plan_to_report(
     spark: SparkSession, path: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -37,6 +37,7 @@ def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path
     return path
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("write", WRITES, ids=lambda write: write.name)
 def test_what_is_tried_is_what_is_done(spark: SparkSession, table: Path, write: Write) -> None:
     before, rows = files_below(table), frame(spark, write.rows)
@@ -79,6 +80,7 @@ def require_alike(tried: Report, done: Report) -> None:
     assert {d.path for d in tried.decisions} <= {d.path for d in done.decisions}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("row", "mode", "where", "code"),
     [

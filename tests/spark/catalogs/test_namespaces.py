@@ -67,6 +67,7 @@ def rows(frame: Any) -> list[tuple[Any, ...]]:
 ORDERS = [(1, "a"), (2, "b")]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("statements", "catalog", "schema"),
     [
@@ -98,6 +99,7 @@ def test_a_missing_schema_leaves_the_current_one(inside: SparkSession, text: str
     assert inside.catalog.currentDatabase() == "sales"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "query",
     [
@@ -150,6 +152,7 @@ def test_short_names_in_calls(inside: SparkSession, tmp_path: Path) -> None:
     assert [row.name for row in inside.catalog.listTables()] == ["orders"]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "text",
     [
@@ -318,6 +321,7 @@ def test_tables_of_other_formats(main: SparkSession, server: UnityServer, tmp_pa
         del server.tables["main", "sales", "p"]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "text",
     [

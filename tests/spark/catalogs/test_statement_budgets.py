@@ -145,6 +145,7 @@ def compare(both: Both, run: Callable[[str], Any], *, requests: int, calls: int)
     assert called.total() - beside.total() <= calls, (called, beside)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("text", READS)
 def test_a_read_costs_two_requests_and_no_call_more(both: Both, text: str) -> None:
     compare(both, lambda t: both.spark.sql(text.format(t=t)).collect(), requests=READ, calls=0)
@@ -167,6 +168,7 @@ def feed(both: Both) -> str:
     return name
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("text", ONE_QUESTION)
 def test_one_answer_serves_a_whole_statement(both: Both, feed: str, text: str) -> None:
     asked, _ = both.count(lambda: both.spark.sql(text.format(t=feed)).collect())

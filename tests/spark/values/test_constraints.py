@@ -94,6 +94,7 @@ def required_row(spark, **changed):
     )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "changed",
     [
@@ -107,6 +108,7 @@ def test_m105_rows_that_keep_not_null(spark, changed):
     assert check(required_row(spark, **changed), REQUIRED) == 1
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.smoke
 @pytest.mark.parametrize(
     ("changed", "column"),

@@ -50,6 +50,7 @@ def assign(request: pytest.FixtureRequest, spark: SparkSession) -> Any:
     return run
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("ansi", ["true", "false"])
 @pytest.mark.parametrize(
     ("expression", "to", "value"),
@@ -105,6 +106,7 @@ def test_what_does_not_fit_is_an_error_in_any_session(
     assert words in str(caught.value)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("expression", "to", "value"),
     [
@@ -144,6 +146,7 @@ def test_structs_are_matched_by_name_at_every_depth(
     assert assign(expression, to) == value
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("expression", "to", "message"),
     [
