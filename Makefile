@@ -88,7 +88,7 @@ simulate-mutants: dev-env ## Remove six safeties in turn: the simulation must de
 record: reference-env ## Record delta-spark's outcomes of new statements in tests/corpus
 	@$(JAVA) $(REFERENCE)/bin/python -m tests.reference.record --new
 
-faults: dev-env ## Let every store call and write of data files of every command fail once; kill its driver at every point (ARGS=...)
+faults: dev-env ## Let every store call, write of data files and frame of a connection fail once; kill drivers at every point (ARGS=...)
 	@$(JAVA) $(DEV)/bin/python -m simulation.kills
 	@$(JAVA) $(DEV)/bin/python -m simulation.sweep $(ARGS)
 	@$(JAVA) $(DEV)/bin/python -m pytest -q -m faults tests

@@ -78,7 +78,7 @@ def test_a_connection_that_is_cut(
 
 
 @pytest.mark.spark
-@pytest.mark.thorough
+@pytest.mark.faults
 @pytest.mark.parametrize("statement", CASES)
 def test_a_connection_that_is_cut_at_each_place(
     tmp_path: Path, connect_server: str, statement: str
@@ -88,7 +88,7 @@ def test_a_connection_that_is_cut_at_each_place(
 
 
 @pytest.mark.spark
-@pytest.mark.thorough
+@pytest.mark.faults
 @pytest.mark.parametrize("limit", _LIMITS, ids=lambda limit: next(iter(limit)))
 def test_a_server_that_ends_its_answers_early(
     tmp_path: Path, connect_server: str, limit_answers: Limits, limit: dict[str, str]
