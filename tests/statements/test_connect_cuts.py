@@ -68,6 +68,7 @@ def require_exact(statement: str, faults: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.thorough
 def test_a_connection_that_is_cut(
     tmp_path: Path, connect_server: str, limit_answers: Limits
 ) -> None:
