@@ -190,9 +190,10 @@ class Table:
         """Bring back the old state."""
         if not self.is_defined:
             self.spark.sql(f"INSERT OVERWRITE {self.name} VALUES (1, 1), (2, 2)").collect()
-        elif "`" not in self.name:
+            return
+        if "`" not in self.name:
             self.spark.sql(f"DROP TABLE IF EXISTS {self.name}").collect()
-        shutil.rmtree(self.location, ignore_errors=True) if self.is_defined else None
+        shutil.rmtree(self.location, ignore_errors=True)
 
     def rows(self) -> Any:
         """Return the rows, or the class of the error of a query.
@@ -284,11 +285,7 @@ def met(session: Session, table: Table, fault: Fault) -> Outcome:
             ended = f"{type(error).__name__}: {error}"[:_ERROR_MAX]
             is_clear = isinstance(error, (DeltaError, PySparkException))
     counts = session.operations
-    num_faults, reattached, again_sent = (
-        session.proxy.num_faults,
-        counts.num_reattached,
-        counts.num_sent_again,
-    )
+    reattached, again_sent = counts.num_reattached, counts.num_sent_again
     left, commits = table.rows(), table.num_commits() - before
     missing, unnamed_after = table.files()
     again = None
@@ -297,7 +294,7 @@ def met(session: Session, table: Table, fault: Fault) -> Outcome:
     table.reset()
     return Outcome(
         fault=(fault.kind, fault.direction, fault.at),
-        num_faults=num_faults,
+        num_faults=session.proxy.num_faults,
         ended=ended,
         is_clear=is_clear,
         left=left,

@@ -12,6 +12,7 @@ from puredelta.protocol.schema.char_varchar import (
     LimitedStruct,
     Limits,
     has_padded,
+    limits_of,
     parse_limits,
 )
 
@@ -48,3 +49,17 @@ def test_descriptions(text: str, limits: Limits) -> None:
 def test_what_is_no_description(text: str) -> None:
     with pytest.raises(CorruptTableError, match="cannot be read from character"):
         parse_limits(text)
+
+
+DEEP = "array<" * 100_000
+
+
+def test_a_description_of_any_depth_and_length_is_an_answer() -> None:
+    """Metadata may be of any writer: CONVERT and entries of the catalog read it, too."""
+    with pytest.raises(CorruptTableError):
+        parse_limits(DEEP)
+    wide = ",".join(f"c{n}:char(2)" for n in range(20_000))
+    found = parse_limits(f"struct<{wide}>")
+    assert isinstance(found, LimitedStruct)
+    assert len(found.fields) == 20_000
+    assert [limits_of(value) for value in (DEEP, f"char({'9' * 5_000})", 3, None)] == [None] * 4

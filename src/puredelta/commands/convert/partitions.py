@@ -207,7 +207,7 @@ def _require_lengths(found: PartitionDirectory, columns: Sequence[StructField]) 
     """Refuse text that is too long for a ``char(n)`` or ``varchar(n)`` column."""
     for column, (_, text) in zip(columns, found.levels, strict=True):
         declared = column.metadata.get(CHAR_VARCHAR)
-        limits = limits_of(None if declared is None else str(declared))
+        limits = limits_of(declared)
         if text is not None and isinstance(limits, Limited) and len(text) > limits.length:
             raise InvalidRequestError(
                 Message.EXCEED_LIMIT_LENGTH,

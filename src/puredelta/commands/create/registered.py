@@ -113,7 +113,8 @@ def _take_back(spark: SparkSession, name: EntryName, log: TableLog, *, mark: str
     Without a mark the entry has only been made: the answer about it was lost.
     """
     try:
-        if entry_mark(spark, name) == mark if mark is not None else not log.exists():
+        is_own = not log.exists() if mark is None else entry_mark(spark, name) == mark
+        if is_own:
             unregister(spark, name)
         log.store.delete_directory(LOG_DIRECTORY)
         parent, _, directory = log.root_uri.rpartition("/")

@@ -15,7 +15,7 @@ from typing_extensions import assert_never
 from puredelta.errors import CorruptTableError, Message
 from puredelta.protocol.schema.sql_lexer import BACK_TICKED, without_back_ticks
 
-_LIMIT = re.compile(r"(var)?char\((\d+)\)", re.IGNORECASE)
+_LIMIT = re.compile(r"(var)?char\((\d{1,10})\)", re.IGNORECASE)
 _NAME = re.compile(rf"({BACK_TICKED}|[^:`]+):")
 _OTHER = re.compile(r"[^<>,()]*(?:\([^()]*\))?")
 
@@ -65,22 +65,25 @@ def parse_limits(text: str) -> Limits:
         CorruptTableError: the text is no such description.
     """
     parser = _Parser(text)
-    limits = parser.read()
+    try:
+        limits = parser.read()
+    except RecursionError:
+        raise parser.error() from None
     if parser.position != len(text):
         raise parser.error()
     return limits
 
 
-def limits_of(text: str | None) -> Limits:
-    """Read what an engine other than Delta has written on a column: it may be no description.
+def limits_of(value: object) -> Limits:
+    """Read a value of a column's metadata that any engine may have written: others limit nothing.
 
     >>> limits_of("char(3)")
     Limited(length=3, is_padded=True)
-    >>> limits_of("char(n)"), limits_of(None)
-    (None, None)
+    >>> limits_of("array<char(3)"), limits_of(3), limits_of(None)
+    (None, None, None)
     """
     try:
-        return None if text is None else parse_limits(text)
+        return parse_limits(value) if isinstance(value, str) else None
     except CorruptTableError:
         return None
 
@@ -149,9 +152,10 @@ class _Parser:
         return LimitedStruct(limited) if limited else None
 
     def _accept(self, token: str) -> bool:
-        if not self._text[self.position :].lower().startswith(token):
+        end = self.position + len(token)
+        if self._text[self.position : end].lower() != token:
             return False
-        self.position += len(token)
+        self.position = end
         return True
 
     def _expect(self, token: str) -> None:
